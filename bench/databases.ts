@@ -7,8 +7,8 @@ import type { RunningServices } from '../dev/services/index.ts'
 import type { Deps } from '../domain/deps.ts'
 import { DEFAULT_ORGANIZATION_UUID, newUuid } from '../domain/kit/ids.ts'
 import type { StoreCall } from '../domain/session-data/databases/database-store.ts'
-import { createKeeper } from '../domain/session-data/databases/keeper/create-keeper.ts'
 import { openSessionDatabases } from '../domain/session-data/databases/open-session-databases.ts'
+import { createSqliteRunner } from '../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
 import { buildPlatform } from '../platform/wiring/build.ts'
@@ -41,7 +41,7 @@ type Stored = Pick<StoreCall, 'databaseId' | 'sessionId' | 'numbers' | 'bytes'>
 type Bench = { deps: Deps; pool: pg.Pool; stored: Stored[]; run(deps: Deps, sql: string): Promise<number> }
 
 /**
- * Makes a database of 50 MB, and small changes of it as a tool call makes them, warm and by keepers that have no copy.
+ * Makes a database of 50 MB, and small changes of it as a tool call makes them, warm and by SQLite runners that have no copy.
  * Prints what they send to Postgres and take, each beside the same SQL on a file and the same pages by plain SQL.
  */
 export async function benchDatabases({ databaseUrl, redisUrl, temporalAddress }: RunningServices): Promise<boolean> {
@@ -119,12 +119,12 @@ async function benchWarm({ deps, pool, run, stored }: Bench, file: DatabaseSync)
 async function benchCold({ deps, pool, run, stored }: Bench): Promise<void> {
   const [times, plain] = [[] as number[], [] as number[]]
   for (let index = 0; index < COLD; index++) {
-    const databaseKeeper = createKeeper()
-    times.push(await run({ ...deps, databaseKeeper }, smallAt(index)))
-    await databaseKeeper.close()
+    const sqliteRunner = createSqliteRunner()
+    times.push(await run({ ...deps, sqliteRunner }, smallAt(index)))
+    await sqliteRunner.close()
     plain.push(await msOf(() => readPlainly(pool, stored.at(-1))))
   }
-  print(`a small change by a keeper without a copy, in ms`)
+  print(`a small change by a runner without a copy, in ms`)
   print(`  by a tool call             ${shown(times)}`)
   print(`  reading all, one statement ${shown(plain)}`)
 }

@@ -13,9 +13,9 @@ const WARM_UP = 20
 const MAX_RATIO = 3
 
 type Installation = { url: string; sessions: number; agentId: string; app: RunningApp }
-type Place = { name: string; query: (of: Installation) => string }
+type Listing = { name: string; query: (of: Installation) => string }
 
-const PLACES: Place[] = [
+const LISTINGS: Listing[] = [
   { name: 'first page', query: () => `limit=${PAGE}` },
   { name: 'page in the middle', query: ({ sessions }) => `limit=${PAGE}&offset=${sessions / 2}` },
   { name: 'last page', query: ({ sessions }) => `limit=${PAGE}&offset=${sessions - PAGE}` },
@@ -44,7 +44,7 @@ export async function benchLists(services: RunningServices, ports: [number, numb
     if (small === undefined || large === undefined) throw new Error('no installations')
     print(`p50 in ms${' '.repeat(21)}${SMALL} sessions   ${LARGE} sessions`)
     const met: boolean[] = []
-    for (const place of PLACES) met.push(report(place.name, await timePlace(place, small, large)))
+    for (const place of LISTINGS) met.push(report(place.name, await timeListing(place, small, large)))
     return met.every(Boolean)
   } finally {
     for (const { app } of installations) await app.stop()
@@ -57,7 +57,7 @@ function report(name: string, [small, large]: [number, number]): boolean {
   return goal(ratio <= MAX_RATIO, `${name} within ${MAX_RATIO} times: ${ratio.toFixed(2)}`)
 }
 
-async function timePlace(place: Place, small: Installation, large: Installation): Promise<[number, number]> {
+async function timeListing(place: Listing, small: Installation, large: Installation): Promise<[number, number]> {
   const times: [number[], number[]] = [[], []]
   for (let round = 0; round < WARM_UP + REQUESTS; round++) {
     const pair = [await timeRequest(place, small), await timeRequest(place, large)]
@@ -66,7 +66,7 @@ async function timePlace(place: Place, small: Installation, large: Installation)
   return [percentile(times[0], 0.5), percentile(times[1], 0.5)]
 }
 
-async function timeRequest({ query }: Place, installation: Installation): Promise<number> {
+async function timeRequest({ query }: Listing, installation: Installation): Promise<number> {
   const startedAt = performance.now()
   const answer = await fetch(installation.url + query(installation))
   const body = (await answer.json()) as { data: unknown[] }

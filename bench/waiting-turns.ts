@@ -9,7 +9,7 @@ const POLL_MS = 100
 const CANCEL_MS = 120_000
 
 /** Where an organization begins turns. */
-export type Place = { tenant: Tenant; agentId: string }
+export type TenantAgent = { tenant: Tenant; agentId: string }
 export type Session = { tenant: Tenant; id: string }
 
 /** Reads the record, and counts turns in Temporal. */
@@ -52,8 +52,8 @@ export async function openLedger({ databaseUrl, temporalAddress }: RunningServic
 }
 
 /** Creates `count` sessions, for each place in turn. */
-export async function addSessions(places: Place[], count: number, mostMs?: number): Promise<Session[]> {
-  const items = Array.from({ length: count }, (_, index) => places[index % places.length] as Place)
+export async function addSessions(places: TenantAgent[], count: number, mostMs?: number): Promise<Session[]> {
+  const items = Array.from({ length: count }, (_, index) => places[index % places.length] as TenantAgent)
   const { done, failed } = await forEach(
     items,
     async ({ tenant, agentId }) => ({ tenant, id: await addSession(tenant, agentId) }),

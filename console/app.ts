@@ -20,25 +20,25 @@ import { SignIn } from './views/sign-in.ts'
 import { skills } from './views/skills.ts'
 import { changes } from './waiting.ts'
 
-type Place = { path: string; title: string; View: () => VNode; Mark?: () => VNode | null }
+type NavItem = { path: string; title: string; View: () => VNode; Mark?: () => VNode | null }
 
 // biome-ignore lint/suspicious/noExplicitAny: resources of all kinds
-const resourcePlace = (resource: Resource<any>): Place => ({
+const resourceItem = (resource: Resource<any>): NavItem => ({
   path: resource.path,
   title: resource.title,
   View: () => html`<${ResourceView} key=${resource.path} resource=${resource} />`,
 })
 
 /** Places of the console, in the order of the navigation. The console starts at the first. */
-const PLACES: Place[] = [
+const NAV_ITEMS: NavItem[] = [
   { path: 'agents', title: 'Agents', View: Agents },
   { path: 'sessions', title: 'Sessions', View: Sessions },
   { path: 'inbox', title: 'Inbox', View: Inbox, Mark: WaitingCount },
-  resourcePlace(schedules),
+  resourceItem(schedules),
 ]
 /** Rarely visited places. */
-const SETTINGS: Place[] = [
-  ...[skills, mcpServers, llmModels, llmProviders, members, invitations, organizations, apiKeys].map(resourcePlace),
+const SETTINGS: NavItem[] = [
+  ...[skills, mcpServers, llmModels, llmProviders, members, invitations, organizations, apiKeys].map(resourceItem),
   { path: 'health', title: 'Health', View: Health },
 ]
 
@@ -61,8 +61,8 @@ const Starting = ({ error }: { error: unknown }): VNode =>
 
 function Frame(): VNode {
   const [first = ''] = route.value.path
-  const place = [...PLACES, ...SETTINGS].find(({ path }) => path === first)
-  const start = PLACES[0]?.path ?? ''
+  const place = [...NAV_ITEMS, ...SETTINGS].find(({ path }) => path === first)
+  const start = NAV_ITEMS[0]?.path ?? ''
   useEffect(() => {
     // A user without organizations can only create one.
     if (user.value?.organizations.length === 0 && first !== 'organizations')
@@ -74,7 +74,7 @@ function Frame(): VNode {
     <nav aria-label="Console">
       <div>
         <a class="brand" href=${link(start)}>Agent Session Service</a>
-        <${Links} places=${PLACES} current=${first} />
+        <${Links} places=${NAV_ITEMS} current=${first} />
         <details key=${first} open=${isWide}>
           <summary>Settings</summary>
           <${Links} places=${SETTINGS} current=${first} />
@@ -86,7 +86,7 @@ function Frame(): VNode {
 }
 
 /** Contains the failure of a view that cannot be drawn. */
-function Content({ View }: Pick<Place, 'View'>): VNode {
+function Content({ View }: Pick<NavItem, 'View'>): VNode {
   const [error, again] = useErrorBoundary()
   const { path } = route.value
   useEffect(() => {
@@ -101,7 +101,7 @@ function Content({ View }: Pick<Place, 'View'>): VNode {
 /** Whether there is room to show the whole navigation. */
 const isWide = matchMedia('(min-width: 45rem)').matches
 
-const Links = ({ places, current }: { places: Place[]; current: string }): VNode =>
+const Links = ({ places, current }: { places: NavItem[]; current: string }): VNode =>
   html`<ul>${places.map(
     ({ path, title, Mark }) =>
       html`<li key=${path}><a href=${link(path)} aria-current=${path === current ? 'page' : undefined}>${title}${Mark && html`<${Mark} />`}</a></li>`,

@@ -43,12 +43,12 @@ import type { Heartbeats } from './heartbeats.ts'
 /** The activities of a turn. `iteration` counts its model calls from 1, `position` the calls of one answer from 0. */
 export type TurnActivities = {
   begin(turn: TurnInput, iteration: number): Promise<BeginOutcome>
-  /** Ends as `unfinished` only if it `yields`: to a living process in which the step has begun. */
+  /** Ends as `unfinished` only if it `mayHandOver`: to a living process in which the step has begun. */
   reason(
     turn: TurnInput,
     iteration: number,
     retries?: RetryPlace,
-    yields?: boolean,
+    mayHandOver?: boolean,
   ): Promise<ReasonOutcome | UnfinishedStep>
   runTool(turn: TurnInput, iteration: number, position: number, questions?: QuestionPlace): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
@@ -89,10 +89,10 @@ export const createActivities = (
       if (begun.outcome === 'full') return { outcome: await waitForPlace(deps, place(turn), iteration) }
       return begun.outcome === 'unfinished' ? unfinished(queueOf, begun) : begun
     }),
-  reason: (turn, iteration, retries, yields = false) =>
+  reason: (turn, iteration, retries, mayHandOver = false) =>
     run(deps, async () => {
       const take = async (beating: Attempt) => {
-        const attempt = { ...beating, yields }
+        const attempt = { ...beating, mayHandOver }
         const adopted = await deps.attempts.adopt(place(turn), iteration, attempt)
         if (adopted !== undefined) return adopted
         // Temporal may hand an activity even to a worker that stops. It would ask the model and be cut off.
@@ -103,7 +103,7 @@ export const createActivities = (
       }
       const reasoned = await heartbeats.during(take)
       if (reasoned.outcome === 'ended') await cancelWorkflow(deps, turn)
-      return reasoned.outcome === 'elsewhere' ? unfinished(queueOf, reasoned) : toOutcome(reasoned, retries)
+      return reasoned.outcome === 'claimed_elsewhere' ? unfinished(queueOf, reasoned) : toOutcome(reasoned, retries)
     }),
   runTool: (turn, iteration, position, questions) =>
     run(deps, async () => {
@@ -168,7 +168,7 @@ const unfinished = (queueOf: (process: number) => string, { process }: { process
   ...(process !== undefined && { taskQueue: queueOf(process) }),
 })
 
-function toOutcome(reasoned: Exclude<Reasoned, { outcome: 'elsewhere' }>, retries: RetryPlace): ReasonOutcome {
+function toOutcome(reasoned: Exclude<Reasoned, { outcome: 'claimed_elsewhere' }>, retries: RetryPlace): ReasonOutcome {
   if (reasoned.outcome === 'failed') {
     throw ApplicationFailure.nonRetryable('the turn cannot have its answer', reasoned.code)
   }

@@ -22,8 +22,8 @@ export async function holdLease(deps: Deps, connection: NativeConnection, signal
       if (temporal.awayMs() < MAX_AWAY_MS) {
         await renewLease(deps)
         clearTimeout(runsOut)
-        runsOut = setTimeout(() => deps.attempts.useWorker(false), LEASE_MS).unref()
-        if (!signal.aborted) deps.attempts.useWorker(true)
+        runsOut = setTimeout(() => deps.attempts.setPolling(false), LEASE_MS).unref()
+        if (!signal.aborted) deps.attempts.setPolling(true)
       }
     } catch (error) {
       warn(deps, 'the lease of this process was not renewed')(error as Error)

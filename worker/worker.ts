@@ -144,7 +144,7 @@ async function runWorkers(
     await endTogether(workers, running)
   } finally {
     stopping.abort()
-    deps.attempts.useWorker(false)
+    deps.attempts.setPolling(false)
     options.onConnection?.(undefined)
     signal.removeEventListener('abort', shutdown)
     await lease

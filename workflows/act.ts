@@ -1,8 +1,8 @@
 import { isCancellation, setCurrentDetails } from '@temporalio/workflow'
 import { failTool, requestCalls, runTool, settleCalls } from './activities.ts'
 import type { PlannedTool, ReasonOutcome, ToolOutcome, TurnInput } from './messages.ts'
-import type { News } from './news.ts'
 import { inParallel } from './parallel.ts'
+import type { ResumeSignal } from './resume-signal.ts'
 
 /** Time beyond a tool's own limit, in which its result is recorded. */
 const TOOL_GRACE_MS = 30_000
@@ -14,7 +14,12 @@ type Act = Pick<Extract<ReasonOutcome, { outcome: 'act' }>, 'runs' | 'asks'>
  * Gets the results of all calls of a step: first the service's own, then the client's, among them what the service's
  * tools have asked their user. False when the turn is over.
  */
-export async function act(input: TurnInput, iteration: number, { runs, asks }: Act, answers: News): Promise<boolean> {
+export async function act(
+  input: TurnInput,
+  iteration: number,
+  { runs, asks }: Act,
+  answers: ResumeSignal,
+): Promise<boolean> {
   let ran = await runCalls(input, iteration, runs)
   if (ran === 'done' && asks) ran = 'asked'
   while (ran === 'asked') {
@@ -54,7 +59,11 @@ async function runCall(input: TurnInput, iteration: number, { position, tool, ti
 }
 
 /** Waits for the client's answers and returns the calls to run with them. Undefined when the turn is over. */
-async function askClient(input: TurnInput, iteration: number, answers: News): Promise<PlannedTool[] | undefined> {
+async function askClient(
+  input: TurnInput,
+  iteration: number,
+  answers: ResumeSignal,
+): Promise<PlannedTool[] | undefined> {
   let settled = await requestCalls(input, iteration)
   const until = Date.now() + (settled.outcome === 'waiting' ? settled.forMs : 0)
   while (settled.outcome === 'waiting') {

@@ -34,7 +34,7 @@ const CALL: ActivityOptions = {
 const BEGIN: LocalActivityOptions = { startToCloseTimeout: '10 seconds', retry: { maximumAttempts: 1 } }
 
 /** How a step that has begun in a process goes on there: soon, and what fails there goes on like any other. */
-export const GO_ON_THERE = {
+export const RESUME_IN_PROCESS = {
   scheduleToStartTimeout: '2 seconds',
   // A process may wait for thousands of models. It notices itself when an activity has not come.
   heartbeatTimeout: '10 minutes',

@@ -1,7 +1,7 @@
 import { ApplicationFailure, CancellationScope, isCancellation, setCurrentDetails, sleep } from '@temporalio/workflow'
 import { cancelExecution, execute, failExecution } from './activities.ts'
 import type { ExecutionInput } from './messages.ts'
-import { createNews } from './news.ts'
+import { createResumeSignal } from './resume-signal.ts'
 
 /** Time after which a workflow that waits for a turn reads the record without having been notified. */
 const RECHECK_MS = 24 * 60 * 60_000
@@ -30,7 +30,7 @@ async function runToEnd(input: ExecutionInput): Promise<'completed' | 'failed'> 
 }
 
 async function attempt(input: ExecutionInput): Promise<'completed' | 'failed'> {
-  const turnEnds = createNews()
+  const turnEnds = createResumeSignal()
   for (;;) {
     const ran = await execute(input)
     if (ran.outcome === 'waits') {

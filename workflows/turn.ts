@@ -13,7 +13,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow'
 import { act } from './act.ts'
-import { begin, cancelTurn, failTurn, GO_ON_THERE, reason } from './activities.ts'
+import { begin, cancelTurn, failTurn, RESUME_IN_PROCESS, reason } from './activities.ts'
 import {
   BEGINS_STEPS,
   type BeginOutcome,
@@ -24,7 +24,7 @@ import {
   type TurnReport,
   type UnfinishedStep,
 } from './messages.ts'
-import { createNews, type News } from './news.ts'
+import { createResumeSignal, type ResumeSignal } from './resume-signal.ts'
 
 /** Limit on a run's history. Far below Temporal's own, so that a history stays quick to load and read. */
 const MAX_HISTORY_EVENTS = 2000
@@ -39,7 +39,7 @@ const ENDED_TURN_WAITS = 'ended-turn-waits'
 const CANCEL_REQUEST_MS = 10 * 60_000
 
 /** Number of times that a step is sought in the living process where it has begun. Each takes 2 s or more. */
-const MAX_MOVES = 30
+const MAX_RESUMES = 30
 /** Time after which a step that waits for a place begins without a notice of one. */
 const PLACE_MS = 10 * 60_000
 
@@ -85,7 +85,7 @@ async function takeSteps(
   input: TurnInput,
   progress: { iteration: number },
 ): Promise<TurnReport | 'completed' | 'ended'> {
-  const answers = createNews()
+  const answers = createResumeSignal()
   for (let model: string | undefined; ; progress.iteration++) {
     const { iteration } = progress
     const summary = ['reason', ...(model === undefined ? [] : [model]), `iteration ${iteration}`].join(' · ')
@@ -114,11 +114,11 @@ async function askModel(
   input: TurnInput,
   iteration: number,
   summary: string,
-  news: News,
+  resumeSignal: ResumeSignal,
 ): Promise<Exclude<ReasonOutcome, { outcome: 'retry' }>> {
   for (;;) {
     setCurrentDetails(summary)
-    const reasoned = await takeStep(input, iteration, summary, news)
+    const reasoned = await takeStep(input, iteration, summary, resumeSignal)
     if (reasoned.outcome !== 'retry') return reasoned
     const at = new Date(Date.now() + reasoned.afterMs).toISOString()
     setCurrentDetails(`${summary} · attempt ${reasoned.failures} failed; the model is asked again at ${at}`)
@@ -130,27 +130,33 @@ async function askModel(
  * Takes a reason step: begins it as a part of the workflow task, which is all that a short one needs, and goes on with
  * the activity. That has to reach the process in which the step has begun, or any other one if that process has died.
  */
-async function takeStep(input: TurnInput, iteration: number, summary: string, news: News): Promise<ReasonOutcome> {
+async function takeStep(
+  input: TurnInput,
+  iteration: number,
+  summary: string,
+  resumeSignal: ResumeSignal,
+): Promise<ReasonOutcome> {
   const step = [input, iteration, 'in_workflow'] as const
   let taken: ReasonOutcome | UnfinishedStep
-  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) taken = await beginStep(input, iteration, summary, news)
+  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS))
+    taken = await beginStep(input, iteration, summary, resumeSignal)
   else taken = await reason.executeWithOptions({ summary }, [...step])
-  for (let seekings = 1; taken.outcome === 'unfinished'; seekings++) {
-    const there = await goOnThere(taken, [...step], summary)
-    taken = there ?? (await reason.executeWithOptions({ summary }, [...step, seekings < MAX_MOVES]))
+  for (let resumes = 1; taken.outcome === 'unfinished'; resumes++) {
+    const resumed = await resumeInProcess(taken, [...step], summary)
+    taken = resumed ?? (await reason.executeWithOptions({ summary }, [...step, resumes < MAX_RESUMES]))
   }
   return taken
 }
 
 /** Goes on with a step in the process where it has begun. Undefined when that did not come for it, or did not end it. */
-async function goOnThere(
+async function resumeInProcess(
   { taskQueue }: UnfinishedStep,
   step: Parameters<typeof reason>,
   summary: string,
 ): Promise<ReasonOutcome | undefined> {
   if (taskQueue === undefined) return undefined
   try {
-    const reasoned = await reason.executeWithOptions({ summary, taskQueue, ...GO_ON_THERE }, step)
+    const reasoned = await reason.executeWithOptions({ summary, taskQueue, ...RESUME_IN_PROCESS }, step)
     return reasoned.outcome === 'unfinished' ? undefined : reasoned
   } catch (error) {
     if (isCancellation(error) || isFinal(error)) throw error
@@ -161,14 +167,19 @@ async function goOnThere(
 type BegunStep = Exclude<BeginOutcome, { outcome: 'waits' }>
 
 /** Begins a step, when there is a place for it. */
-async function beginStep(input: TurnInput, iteration: number, summary: string, news: News): Promise<BegunStep> {
+async function beginStep(
+  input: TurnInput,
+  iteration: number,
+  summary: string,
+  resumeSignal: ResumeSignal,
+): Promise<BegunStep> {
   for (let isNotified = false; ; ) {
     const begun = await tryToBegin(input, iteration, summary)
     if (begun.outcome !== 'waits') return begun
     // It was begun where there was a place, and ended before it had claimed the step. Its activity finds out why.
     if (isNotified) return { outcome: 'unfinished' }
     setCurrentDetails(`${summary} · waits for a place: many turns of the same owner run`)
-    isNotified = await news.next(PLACE_MS)
+    isNotified = await resumeSignal.next(PLACE_MS)
     setCurrentDetails(summary)
   }
 }

@@ -4,7 +4,7 @@ import { RequestError } from './errors.ts'
 export const MAX_DEPTH = 64
 
 /** Object or array to check, with its path: `key` in its parent, and so on upwards. */
-type Place = { value: object; key: string; parent: Place | undefined; depth: number }
+type Nested = { value: object; key: string; parent: Nested | undefined; depth: number }
 
 /**
  * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, for too deep
@@ -13,7 +13,7 @@ type Place = { value: object; key: string; parent: Place | undefined; depth: num
  */
 export function checkText(value: unknown, name: string, refusedKey?: string): void {
   if (typeof value === 'string') checkString(value, () => name)
-  const left: Place[] = isObject(value) ? [{ value, key: '', parent: undefined, depth: 1 }] : []
+  const left: Nested[] = isObject(value) ? [{ value, key: '', parent: undefined, depth: 1 }] : []
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     if (place.depth > MAX_DEPTH) throw tooDeep(name)
     checkItems(place, { name, refusedKey, left })
@@ -22,9 +22,9 @@ export function checkText(value: unknown, name: string, refusedKey?: string): vo
 
 export const tooDeep = (name: string) => new RequestError(400, `${name} is nested more than ${MAX_DEPTH} levels deep`)
 
-type Walk = { name: string; refusedKey: string | undefined; left: Place[] }
+type Walk = { name: string; refusedKey: string | undefined; left: Nested[] }
 
-function checkItems(parent: Place, { name, refusedKey, left }: Walk): void {
+function checkItems(parent: Nested, { name, refusedKey, left }: Walk): void {
   const { value, depth } = parent
   const add = (key: string, inner: unknown) => {
     if (typeof inner === 'string') checkString(inner, () => describe(parent, name, key))
@@ -44,7 +44,7 @@ function checkItems(parent: Place, { name, refusedKey, left }: Walk): void {
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** Describes a place, or `key` in it, as in `tags.1`. */
-function describe(place: Place, name: string, ...key: string[]): string {
+function describe(place: Nested, name: string, ...key: string[]): string {
   const keys = key.map(shorten)
   for (let at = place; at.parent !== undefined; at = at.parent) keys.unshift(shorten(at.key))
   return keys.length === 0 ? name : shorten(keys.join('.'))

@@ -1,7 +1,7 @@
 import type { Context } from 'koa'
 import { authEndpoints, type TokenResponse } from '../../contract/auth.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { createApiKey, listApiKeys, presentMade, revokeApiKey } from '../../domain/identity/auth/api-keys.ts'
+import { createApiKey, listApiKeys, presentCreatedKey, revokeApiKey } from '../../domain/identity/auth/api-keys.ts'
 import { endLogin, logIn, refresh, register } from '../../domain/identity/auth/log-in.ts'
 import { presentAuthConfig } from '../../domain/identity/auth/settings.ts'
 import { finishSignIn, startSignIn } from '../../domain/identity/auth/sign-in.ts'
@@ -100,7 +100,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     checkScopes(body.scopes ?? [])
     // The answer stored for repetitions of the request does not contain the key.
     const made = await once((attempt) => createApiKey(deps, actor, body, { ...attempt, loginId: credential?.id }))
-    return reply(201, presentMade(deps, made), NOT_STORED)
+    return reply(201, presentCreatedKey(deps, made), NOT_STORED)
   })
   handle(authEndpoints.revokeApiKey, async ({ actor, params }) => {
     await revokeApiKey(deps, actor, params.key_id)

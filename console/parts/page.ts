@@ -1,6 +1,6 @@
 import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useState, type VNode } from '../ui.ts'
-import { useFocusHeir } from './focus.ts'
+import { useFocusFallback } from './focus.ts'
 import { plain } from './plain.ts'
 
 /** Frame of a view: its actions, and its heading, which takes the focus when the view opens. */
@@ -36,11 +36,11 @@ export function ActionButton(props: {
   question?: string
   className?: string
   /** Finds the next element for the focus if the button is removed. Default: the heading of the page. */
-  heir?: () => HTMLElement | null
+  fallback?: () => HTMLElement | null
   children?: ComponentChildren
 }): VNode {
-  const { run, question, className = '', heir, children } = props
-  const place = useFocusHeir(heir)
+  const { run, question, className = '', fallback, children } = props
+  const place = useFocusFallback(fallback)
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(undefined)
   const [outcome, setOutcome] = useState('')

@@ -1,9 +1,9 @@
 import type { RequestedCall, Session, Turn } from 'agent-session-client'
 
 /** Session with the name of its agent. */
-export type Place = { session: Session; agent: string | undefined }
+export type AskingSession = { session: Session; agent: string | undefined }
 /** Turn that waits for a person. */
-export type Waiting = { turn: Turn; place: Place | undefined }
+export type Waiting = { turn: Turn; place: AskingSession | undefined }
 
 /** Returns a unique key of a call: a model may reuse an id in a later round. */
 export const keyOf = ({ id, iterations }: Turn, call: RequestedCall): string => `${id} ${iterations} ${call.id}`

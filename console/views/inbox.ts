@@ -1,12 +1,12 @@
 import type { RequestedCall, Turn } from 'agent-session-client'
 import { isNotFound, readPages, useEvery, useLoad } from '../load.ts'
 import { CallArguments } from '../parts/call-arguments.ts'
-import { useFocusHeir } from '../parts/focus.ts'
+import { useFocusFallback } from '../parts/focus.ts'
 import { Page, Problem, Quiet, Time } from '../parts/page.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
 import { html, useLayoutEffect, useRef, useState, type VNode } from '../ui.ts'
-import { keyOf, keysOf, type Place, standing, type Waiting } from './inbox-cards.ts'
+import { type AskingSession, keyOf, keysOf, standing, type Waiting } from './inbox-cards.ts'
 import { QUESTION } from './session/conversation.ts'
 import { titleOf } from './session/title.ts'
 import { WaitingCall } from './session/waiting-call.ts'
@@ -18,7 +18,7 @@ const PAGE = 50
 /** Calls of all sessions that wait for a person, newest first. Later calls are shown on request. */
 export function Inbox(): VNode {
   const [count, setCount] = useState(PAGE)
-  const places = useRef(new Map<string, Place>()).current
+  const places = useRef(new Map<string, AskingSession>()).current
   // Reads one page more, so that newer calls do not push shown ones out of the result.
   const { value: found, error, refresh } = useLoad(() => readWaiting(count + PAGE, places), [count])
   useEvery(LOOK_MS, refresh)
@@ -49,7 +49,7 @@ export function Inbox(): VNode {
 
 function Item({ turn, place, waiting }: Waiting & { waiting: Set<string> }): VNode {
   const { session_id, pending_tool_calls, created_at } = turn
-  return html`<li ref=${useFocusHeir()}>
+  return html`<li ref=${useFocusFallback()}>
     <h2 dir="auto"><a href=${link('sessions', session_id)}>${place ? titleOf(place.session) : 'Untitled session'}</a></h2>
     <p class="quiet">${place?.agent && html`<span dir="auto">${place.agent}</span> · `}Message of <${Time} at=${created_at} /></p>
     ${pending_tool_calls.map((call) => html`<${Call} key=${keyOf(turn, call)} sessionId=${session_id} call=${call} isOver=${!waiting.has(keyOf(turn, call))} />`)}
@@ -69,13 +69,13 @@ function Call({ sessionId, call, isOver }: { sessionId: string; call: RequestedC
 }
 
 /** Reads the newest waiting turns, in pages, and their sessions unless known. */
-async function readWaiting(count: number, places: Map<string, Place>): Promise<Waiting[]> {
+async function readWaiting(count: number, places: Map<string, AskingSession>): Promise<Waiting[]> {
   const turns: Turn[] = await readPages((query) => api.turns.listWaitingTurns(query), count)
   const waiting = new Set(turns.map(({ session_id }) => session_id))
   for (const id of places.keys()) if (!waiting.has(id)) places.delete(id)
   await Promise.all(
     [...waiting].map(async (id) => {
-      const place = places.get(id) ?? (await findPlace(id))
+      const place = places.get(id) ?? (await findAskingSession(id))
       if (place !== undefined) places.set(id, place)
     }),
   )
@@ -83,7 +83,7 @@ async function readWaiting(count: number, places: Map<string, Place>): Promise<W
 }
 
 /** Returns undefined for a session deleted meanwhile. */
-async function findPlace(session_id: string): Promise<Place | undefined> {
+async function findAskingSession(session_id: string): Promise<AskingSession | undefined> {
   try {
     const session = await api.sessions.get({ session_id })
     const { agent_id } = session

@@ -3,7 +3,7 @@ import { containsText } from '../../lib/contains-text.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
-import { type Pages, type Place, pages } from '../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../kit/lists.ts'
 import { isFull, pageBySizeSql, type SizedRow } from '../kit/page-by-size.ts'
 import { presentAgents } from './present.ts'
 
@@ -16,7 +16,7 @@ type Wanted = { search?: string | undefined; status?: Agent['status'] | undefine
 export const listAgents = (deps: Deps, actor: Actor, wanted: Wanted = {}): Pages<Agent> =>
   pages({
     atOnce: AGENTS_AT_ONCE,
-    read: async (place: Place<Found>) => {
+    read: async (place: PageStart<Found>) => {
       const rows = await findPage(deps, actor, wanted, place)
       return { rows, hasMore: isFull(rows) || rows.length === place.take }
     },
@@ -40,7 +40,7 @@ function findPage(
   deps: Deps,
   { organizationId }: Actor,
   { search, status = 'active' }: Wanted,
-  { after, take }: Place<Found>,
+  { after, take }: PageStart<Found>,
 ): Promise<Found[]> {
   const order = Prisma.sql`created_at DESC, id DESC`
   const agents = Prisma.sql`

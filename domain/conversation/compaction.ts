@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { ContentPart, Message } from '../../contract/messages.ts'
 import { toId } from '../kit/ids.ts'
 import { estimateMessageTokens } from '../models/llm/token-estimate.ts'
-import { isMaskedResult } from '../tools/call-secrets/mask.ts'
+import { isRedactedResult } from '../tools/call-secrets/redact-call.ts'
 
 /**
  * The points at which a conversation was cut. Each one is the sequence of a message and covers everything before that
@@ -182,7 +182,7 @@ function indexOf(messages: Message[], sequence: number): number {
  */
 function clearResult(message: Message): Message {
   const cleared = { ...message, content: message.content.flatMap(clearPart) }
-  const hasSecret = message.content.some((part) => part.type === 'tool_result' && isMaskedResult(part.result))
+  const hasSecret = message.content.some((part) => part.type === 'tool_result' && isRedactedResult(part.result))
   return hasSecret || estimateMessageTokens(cleared) < estimateMessageTokens(message) ? cleared : message
 }
 

@@ -4,7 +4,7 @@ import { messageTypes, presentMessage, type StoredEvent } from '../events/log/pr
 import { stepSql } from '../events/log/steps.ts'
 import { EVENT_COLUMNS, sizedEventsSql } from '../events/read/page-sql.ts'
 import { noSession } from '../kit/errors.ts'
-import { type Pages, type Place, pages } from '../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../kit/lists.ts'
 import { isFull, type SizedRow } from '../kit/page-by-size.ts'
 import type { Deps } from './deps.ts'
 
@@ -31,7 +31,7 @@ export const readMessages = (
   pages({
     ...part,
     atOnce: MESSAGES_AT_ONCE,
-    read: async (place: Place<Row>) => {
+    read: async (place: PageStart<Row>) => {
       const rows = await readPage(deps, sessionId, order, place)
       return { rows, hasMore: isFull(rows) || rows.length === place.take }
     },
@@ -43,7 +43,7 @@ async function readPage(
   deps: Deps,
   sessionId: string,
   order: Order,
-  { after, skip, take }: Place<Row>,
+  { after, skip, take }: PageStart<Row>,
 ): Promise<Row[]> {
   const direction = order === 'asc' ? Prisma.sql`ASC` : Prisma.sql`DESC`
   const isAfter =

@@ -23,7 +23,7 @@ export const MAX_CONVERSATION_BYTES = 32 * 1024 * 1024
 const END = 2 ** 31 - 1
 
 /** A place in a conversation. Turns follow in the order of their messages, and each is complete before the next. */
-type Place = { inputSequence: number; sequence: number }
+type MessagePosition = { inputSequence: number; sequence: number }
 
 /** Part of a conversation: events before sequence `before`, of turns whose message has sequence `since` or later. */
 export type Part = { before?: number | undefined; since?: number | undefined }
@@ -57,7 +57,7 @@ export const conversationSql = (
   turnId: string,
   { before = END, since = 0 }: Part = {},
   { data, leftOutBytes }: Fields = WHOLE,
-  from?: Place,
+  from?: MessagePosition,
 ): Prisma.Sql =>
   Prisma.sql`(
   SELECT json_build_object(
@@ -82,7 +82,7 @@ export const conversationSql = (
   ) AS message
 )`
 
-const isBefore = ({ inputSequence, sequence }: Place): Prisma.Sql =>
+const isBefore = ({ inputSequence, sequence }: MessagePosition): Prisma.Sql =>
   Prisma.sql`AND (earlier.input_sequence, e.sequence) < (${inputSequence}, ${sequence})`
 
 /**

@@ -28,13 +28,13 @@ export type Conversation = {
 
 export const NO_CONVERSATION: Conversation = { messages: [], providerData: new Map(), secrets: new Map() }
 
-type Place = { sessionId: string; turnId: string }
+type TurnScope = { sessionId: string; turnId: string }
 
 /** A conversation that is being read: `complete` takes the value of `sql`. */
 export type ConversationReading = { sql: Prisma.Sql; complete(page: ConversationPage): Promise<Conversation> }
 
 /** Begins to read the conversation of a turn: what this process does not have from an earlier turn of the session. */
-export function beginReading(deps: Deps, turn: Place): ConversationReading {
+export function beginReading(deps: Deps, turn: TurnScope): ConversationReading {
   const known = deps.conversations.get(turn.sessionId)
   const part = known === undefined ? {} : { since: known.through + 1 }
   return {
@@ -56,13 +56,13 @@ type Rows = { rows: Row[]; isWhole: boolean }
  * Reports whether the rows are all that follows what is known. They are not when the turn has ended and is part of that,
  * or when both together are more than a process should hold.
  */
-const continues = ({ length }: Beginning, { rows, isWhole }: Rows, { turnId }: Place): boolean =>
+const continues = ({ length }: Beginning, { rows, isWhole }: Rows, { turnId }: TurnScope): boolean =>
   isWhole && rows.at(-1)?.turnId === turnId && length + JSON.stringify(rows).length <= MAX_CONVERSATION_BYTES
 
 /** Read part of a conversation, and the known beginning that precedes it. */
 type Read = Rows & { isSettled: boolean; known?: Beginning }
 
-function complete(deps: Deps, turn: Place, read: Read): Conversation {
+function complete(deps: Deps, turn: TurnScope, read: Read): Conversation {
   const messages = [...(read.known?.messages ?? []), ...read.rows.map((row) => toGiven(row, turn.sessionId))]
   if (read.isWhole && read.isSettled) keep(deps, turn, read, messages)
   return {
@@ -76,7 +76,7 @@ const entry = <Value>({ message }: GivenMessage, value: Value | undefined): [str
   value === undefined ? [] : [[message.id, value]]
 
 /** Keeps the messages of all turns before this one, unless that is what is known. */
-function keep(deps: Deps, { sessionId, turnId }: Place, { known, rows }: Read, messages: GivenMessage[]): void {
+function keep(deps: Deps, { sessionId, turnId }: TurnScope, { known, rows }: Read, messages: GivenMessage[]): void {
   const own = rows.findIndex((row) => row.turnId === turnId)
   const through = (rows[own]?.inputSequence ?? 0) - 1
   if (own < 0 || through <= (known?.through ?? 0)) return

@@ -1,4 +1,4 @@
-import type { SessionLines } from '../kit/session-lines.ts'
+import type { SessionMutex } from '../kit/session-mutex.ts'
 import type { Deps as Below } from '../models/deps.ts'
 import type { EventBroker } from './live/event-broker.ts'
 import type { EventIds } from './log/event-id.ts'
@@ -9,7 +9,7 @@ export type Deps = Below & {
   events: {
     ids: EventIds
     broker: EventBroker
-    lines: SessionLines
+    mutex: SessionMutex
     /** Appends that may be committed together. */
     groups: AppendGroups
     lastContext: ContextMemo

@@ -10,7 +10,7 @@ import { createOnce } from '../kit/create-once.ts'
 import { forbidden, notFound, quotaExceeded } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
 import { toId } from '../kit/ids.ts'
-import { type Pages, type Place, pages } from '../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../kit/lists.ts'
 import type { Deps } from './deps.ts'
 
 /** Maximum number of organizations that one user may own. */
@@ -27,7 +27,7 @@ type MemberRow = Member & { organization: OrganizationRow }
 export const listOrganizations = (deps: Deps, actor: Actor): Pages<Organization> =>
   pages({
     atOnce: ORGANIZATIONS_AT_ONCE,
-    read: async ({ after, take }: Place<MemberRow>) => {
+    read: async ({ after, take }: PageStart<MemberRow>) => {
       const rows = await deps.db.member.findMany({
         where: { AND: [memberships(actor), after === undefined ? {} : joinedAfter(after)] },
         include: { organization: true },

@@ -4,7 +4,7 @@ import { containsText } from '../../lib/contains-text.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
 import { toId } from '../kit/ids.ts'
-import { type Pages, type Place, pages } from '../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../kit/lists.ts'
 import type { Deps } from './deps.ts'
 import type { MemberRow } from './members/present.ts'
 import { readMembers } from './members/select.ts'
@@ -17,7 +17,7 @@ const MAX_ORGANIZATIONS = 1000
 export const listUsers = (deps: Deps, { organizationId }: Actor, search?: string): Pages<User> =>
   pages({
     atOnce: USERS_AT_ONCE,
-    read: (place: Place<MemberRow>) => readMembers(deps, organizationId, place, isFound(search)),
+    read: (place: PageStart<MemberRow>) => readMembers(deps, organizationId, place, isFound(search)),
     present: (rows) => rows.map(presentUser),
   })
 

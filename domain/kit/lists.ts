@@ -9,13 +9,13 @@ export type Counted<T> = { pages: Pages<T>; total: number; offset: number; limit
 /**
  * Position of a page. `after` is the previous page's last row, undefined for the first page, which skips `skip` rows.
  */
-export type Place<Row> = { after: Row | undefined; skip: number; take: number }
+export type PageStart<Row> = { after: Row | undefined; skip: number; take: number }
 
 type Paging<Row, T> = {
   /**
    * Reads at most `take` rows by keyset, or fewer if they are large. `hasMore` is false if no rows are known to follow.
    */
-  read: (place: Place<Row>) => Promise<{ rows: Row[]; hasMore: boolean }>
+  read: (place: PageStart<Row>) => Promise<{ rows: Row[]; hasMore: boolean }>
   present: (rows: Row[]) => T[] | Promise<T[]>
   /** Maximum number of rows in a page. */
   atOnce: number

@@ -1,7 +1,7 @@
 import type { Schedule } from '../../contract/schedules.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
-import { type Counted, type Place, pages } from '../kit/lists.ts'
+import { type Counted, type PageStart, pages } from '../kit/lists.ts'
 import { isFull, pageBySizeSql, type SizedRow } from '../kit/page-by-size.ts'
 import type { Deps } from './deps.ts'
 import { presentSchedules } from './read.ts'
@@ -18,7 +18,7 @@ export async function listSchedules(
   { limit, offset, ...filter }: Filter & { limit: number; offset: number },
 ): Promise<Counted<Schedule>> {
   const where = whereOf(actor, filter)
-  const read = async (place: Place<Found>) => {
+  const read = async (place: PageStart<Found>) => {
     const rows = await findPage(deps, actor, filter, place)
     return { rows, hasMore: isFull(rows) || rows.length === place.take }
   }
@@ -46,7 +46,7 @@ function findPage(
   deps: Deps,
   { organizationId }: Actor,
   { enabled, target_type: targetType }: Filter,
-  { after, skip, take }: Place<Found>,
+  { after, skip, take }: PageStart<Found>,
 ): Promise<Found[]> {
   const order = Prisma.sql`id DESC`
   const schedules = Prisma.sql`

@@ -1,9 +1,9 @@
 import type { FairQueue } from '../../lib/fair-queue.ts'
 import type { OwnerPlaces } from '../../lib/owner-places.ts'
 import type { Deps as Below } from '../identity/deps.ts'
-import type { SessionLines } from '../kit/session-lines.ts'
+import type { SessionMutex } from '../kit/session-mutex.ts'
 import type { DatabaseStore } from './databases/database-store.ts'
-import type { Keeper } from './databases/keeper/keeper.ts'
+import type { SqliteRunner } from './databases/sqlite-runner/sqlite-runner.ts'
 import type { FileStore } from './files/file-store.ts'
 import type { GrepThreads } from './files/grep/threads.ts'
 import type { ImageChunks } from './images/chunk-store.ts'
@@ -11,7 +11,7 @@ import type { ImageChunks } from './images/chunk-store.ts'
 export type Deps = Below & {
   fileStore: FileStore
   /** Changes of a session's files, one at a time in this process. */
-  fileLines: SessionLines
+  fileMutex: SessionMutex
   /** Queue of the process for reading whole files for tools. */
   fileReads: FairQueue
   /** Places of the process for downloads of all files of a session. */
@@ -21,7 +21,7 @@ export type Deps = Below & {
   threads: { greps: GrepThreads }
   databaseStore: DatabaseStore
   /** Runs the SQL of databases of sessions. */
-  databaseKeeper: Keeper
+  sqliteRunner: SqliteRunner
   /** Bytes of uploaded images. */
   imageChunks: ImageChunks
   quotas: { files: FileQuotas; images: ImageQuotas; storage: StorageQuotas }

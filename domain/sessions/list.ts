@@ -8,7 +8,7 @@ import { readSessions } from './read.ts'
 type PageQuery = { agent_id?: AgentId | undefined; limit: number; offset: number }
 
 /** Position of a page. `before` and `skip` locate its first unpinned session; they are null past the end. */
-type Place = { total: number; pinned: string[]; before: Date | null; skip: number | null }
+type SessionPageStart = { total: number; pinned: string[]; before: Date | null; skip: number | null }
 
 /** Agent id of the counts over all agents; see SessionCount in prisma/schema.prisma. */
 const ALL_AGENTS = '00000000-0000-0000-0000-000000000000'
@@ -36,7 +36,7 @@ async function findOthers(
   deps: Deps,
   { organizationId }: Actor,
   agentId: string | undefined,
-  { before, skip, pinned }: Place,
+  { before, skip, pinned }: SessionPageStart,
   take: number,
 ): Promise<string[]> {
   if (before === null || skip === null || take === 0) return []
@@ -56,8 +56,8 @@ async function findPlace(
   { organizationId, userId }: Actor,
   agentId: string,
   offset: number,
-): Promise<Place> {
-  const [place] = await deps.db.$queryRaw<Place[]>`
+): Promise<SessionPageStart> {
+  const [place] = await deps.db.$queryRaw<SessionPageStart[]>`
     WITH pinned AS MATERIALIZED (
       SELECT ARRAY(
         SELECT s.id FROM session_pins p JOIN sessions s ON s.id = p.session_id

@@ -5,7 +5,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { PlannedTool } from '../../workflows/messages.ts'
 import type { NewEvent } from '../events/log/append.ts'
 import { actStep, callStep, callSteps, stepSql } from '../events/log/steps.ts'
-import type { Hidden } from '../tools/call-secrets/mask.ts'
+import type { Hidden } from '../tools/call-secrets/redact-call.ts'
 import type { Toolset } from '../tools/capabilities/toolset.ts'
 
 /** A recorded tool call that the model made in one of a turn's steps. */

@@ -5,7 +5,7 @@ import { stepSql } from '../events/log/steps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { notFound } from '../kit/errors.ts'
 import { toId } from '../kit/ids.ts'
-import { type Pages, type Place, pages } from '../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../kit/lists.ts'
 import { requireSession } from '../kit/session-scope.ts'
 import { presentCost, presentUsage } from '../kit/usage.ts'
 import { pendingCalls, presentRequested, readAct } from './calls.ts'
@@ -25,7 +25,7 @@ export async function listTurns(
   return pages({
     ...part,
     atOnce: TURNS_AT_ONCE,
-    read: async ({ after, skip, take }: Place<TurnRow>) => {
+    read: async ({ after, skip, take }: PageStart<TurnRow>) => {
       const rows = await deps.db.turn.findMany({
         where: { sessionId: session.id, status, inputSequence: { lt: after?.inputSequence } },
         orderBy: { inputSequence: 'desc' },
@@ -43,7 +43,7 @@ export function listWaitingTurns(deps: Deps, actor: Actor, part: { limit: number
   return pages({
     ...part,
     atOnce: TURNS_AT_ONCE,
-    read: async ({ after, skip, take }: Place<TurnRow>) => {
+    read: async ({ after, skip, take }: PageStart<TurnRow>) => {
       const { organizationId } = actor
       // Ids are in the order of creation. The status must be a literal, or Postgres cannot use the index of waiting turns.
       const found = await deps.db.$queryRaw<{ id: string }[]>`

@@ -24,10 +24,10 @@ async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'):
   for (;;) {
     try {
       await deps.workflows.startTurn(turn, owner, early?.goneOn)
-      deps.attempts.noteStart(true)
+      deps.attempts.reportStart(true)
       return early?.acknowledge()
     } catch (error) {
-      deps.attempts.noteStart(false)
+      deps.attempts.reportStart(false)
       const logFields = { turn: toId('turn', turn.turnId), err: (error as Error).message }
       warnRarely(deps.log, logFields, 'turn not started; the sweeper will start it')
     }

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { DatabasePlace, DatabaseStore } from '../../domain/session-data/databases/database-store.ts'
-import type { PageBatch, State } from '../../domain/session-data/databases/keeper/keeper.ts'
+import type { PageBatch, State } from '../../domain/session-data/databases/sqlite-runner/sqlite-runner.ts'
 
 const STORE = `SELECT store_session_database($1::uuid, $2::uuid, $3::uuid, $4::text, $5::bigint, $6::uuid, $7::integer,
   $8::text, $9::integer, $10::integer, $11::integer[], $12::bytea, $13::jsonb) AS answer`

@@ -13,7 +13,7 @@ import { latestTimes } from './latest-times.ts'
 import type { Attributes, Labels } from './search-attributes.ts'
 import type { Ask } from './temporal-health.ts'
 
-type Place = { namespace: string; taskQueue: string }
+type QueueAddress = { namespace: string; taskQueue: string }
 
 /** Workflow task timeout: the time for which a dead worker delays a launch that it had taken. */
 const WORKFLOW_TASK_TIMEOUT_MS = 4000
@@ -42,7 +42,7 @@ const SPAN_FACTOR = 16
 const END = Date.UTC(2101, 0)
 
 /** The clock of the schedules, on Temporal Schedules. */
-export function createClock(ask: Ask, attributes: Attributes, place: Place): Clock {
+export function createClock(ask: Ask, attributes: Attributes, place: QueueAddress): Clock {
   return {
     keep: (settings) =>
       ask((client) =>
@@ -75,7 +75,10 @@ const labelsOf = ({ scheduleId, sessionId, organizationId }: ClockSettings): Lab
   OrganizationId: toId('org', organizationId),
 })
 
-const nameOf = (scheduleId: string, { namespace }: Place) => ({ namespace, scheduleId: `schedule-${scheduleId}` })
+const nameOf = (scheduleId: string, { namespace }: QueueAddress) => ({
+  namespace,
+  scheduleId: `schedule-${scheduleId}`,
+})
 
 /**
  * Creates or updates a schedule that differs from the settings. Temporal silently ignores an update whose conflict token
@@ -84,7 +87,7 @@ const nameOf = (scheduleId: string, { namespace }: Place) => ({ namespace, sched
  */
 async function keepSchedule(
   client: Client,
-  place: Place,
+  place: QueueAddress,
   settings: ClockSettings,
   searchAttributes: TypedSearchAttributes | undefined,
 ): Promise<number | undefined> {
@@ -111,7 +114,7 @@ async function keepSchedule(
 /** Builds Temporal's view of a schedule: ids and times. */
 async function scheduleOf(
   client: Client,
-  { namespace, taskQueue }: Place,
+  { namespace, taskQueue }: QueueAddress,
   { scheduleId, organizationId, revision, timezone, pausedBecause }: ClockSettings,
   { calendars, instants }: Timetable,
   searchAttributes: TypedSearchAttributes | undefined,
@@ -153,7 +156,7 @@ type Known = {
 }
 
 /** Returns undefined when there is none. */
-async function describe(client: Client, place: Place, scheduleId: string): Promise<Known | undefined> {
+async function describe(client: Client, place: QueueAddress, scheduleId: string): Promise<Known | undefined> {
   const found = await query(client, () =>
     unless(NOT_FOUND, client.workflowService.describeSchedule(nameOf(scheduleId, place))),
   )
@@ -180,7 +183,12 @@ async function describe(client: Client, place: Place, scheduleId: string): Promi
 }
 
 /** Whether a schedule matches the settings, or a later revision. Its other fields change only with its revision. */
-const isAs = (known: Known, { revision, timezone, pausedBecause }: ClockSettings, timetable: Timetable, place: Place) =>
+const isAs = (
+  known: Known,
+  { revision, timezone, pausedBecause }: ClockSettings,
+  timetable: Timetable,
+  place: QueueAddress,
+) =>
   known.revision >= revision &&
   known.isPaused === (pausedBecause !== null) &&
   known.timezone === timezone &&
@@ -194,7 +202,13 @@ function runFilter({ timetable, timezone }: Known): (time: Date) => boolean {
 }
 
 /** Returns the times after `from` and up to `to`: the first 1000. */
-async function listTimes(client: Client, place: Place, scheduleId: string, from: Date, to: Date): Promise<Date[]> {
+async function listTimes(
+  client: Client,
+  place: QueueAddress,
+  scheduleId: string,
+  from: Date,
+  to: Date,
+): Promise<Date[]> {
   const request = {
     ...nameOf(scheduleId, place),
     startTime: msToTs(from.getTime()),
@@ -208,7 +222,7 @@ async function listTimes(client: Client, place: Place, scheduleId: string, from:
  * Looks where Temporal says that the next times are. While it has yet to make up for an outage it names past ones, and
  * none after the last, which may just have come: longer spans are searched then.
  */
-async function findNextTimes(client: Client, place: Place, scheduleId: string): Promise<NextTimes | undefined> {
+async function findNextTimes(client: Client, place: QueueAddress, scheduleId: string): Promise<NextTimes | undefined> {
   const since = new Date(Date.now() - SKEW_MS)
   const known = await describe(client, place, scheduleId)
   if (known === undefined || known.isPaused) return undefined

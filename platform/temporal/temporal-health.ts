@@ -20,9 +20,9 @@ const ENHANCED = 1
 /** Runs a call to Temporal on the current connection, with the time limit. */
 export type Ask = <T>(work: (client: Client) => Promise<T>) => Promise<T>
 
-type Place = { namespace: string; taskQueue: string }
+type QueueAddress = { namespace: string; taskQueue: string }
 
-export function createHealthReader(ask: Ask, place: Place, log: Logger): TemporalHealthReader {
+export function createHealthReader(ask: Ask, place: QueueAddress, log: Logger): TemporalHealthReader {
   const turns = `WorkflowType = '${TURN_WORKFLOW}'`
   const executions = `WorkflowType = '${EXECUTION_WORKFLOW}'`
   const askOrNull = <T>(what: string, work: (client: Client) => Promise<T>): Promise<T | null> =>
@@ -52,7 +52,7 @@ export function createHealthReader(ask: Ask, place: Place, log: Logger): Tempora
  */
 async function describeQueue(
   { workflowService }: Client,
-  { namespace, taskQueue }: Place,
+  { namespace, taskQueue }: QueueAddress,
 ): Promise<Pick<TemporalHealth, 'workers' | 'backlog'>> {
   const { versionsInfo, ...simple } = await workflowService.describeTaskQueue({
     namespace,
@@ -93,7 +93,7 @@ const RUNNING = ['Running', 'Paused']
 const FAILED = ['Failed', 'TimedOut', 'Terminated']
 const ENDED = [...FAILED, 'Completed', 'Canceled']
 
-async function countExecutions(client: Client, { taskQueue }: Place, which: string): Promise<Executions> {
+async function countExecutions(client: Client, { taskQueue }: QueueAddress, which: string): Promise<Executions> {
   const since = new Date(Date.now() - HOUR_MS).toISOString()
   const { groups } = await client.workflow.count(
     `TaskQueue = '${taskQueue.replaceAll("'", "''")}' AND ${which} ` +

@@ -91,12 +91,12 @@ export function connectTemporal(
     const client = eagerClient ?? lazyClient
     return track(client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client)))
   }
-  const placeOn = (client: Client): Place => ({ taskQueue, requestEagerStart: client === eagerClient })
+  const startOptionsOn = (client: Client): StartOptions => ({ taskQueue, requestEagerStart: client === eagerClient })
 
   const inTurn = takeTurns(ASKED, closing.signal)
   const cancelInTurn = takeTurns(CANCELLED, closing.signal)
   return {
-    startTurn: createStarter(ask, attributes, placeOn, inTurn),
+    startTurn: createStarter(ask, attributes, startOptionsOn, inTurn),
     ...createControl(ask, namespace, inTurn, cancelInTurn),
     ...createExecutionControl(ask, attributes, taskQueue, inTurn),
     clock: createClock(ask, attributes, { namespace, taskQueue }),
@@ -173,12 +173,12 @@ function takeTurns({ atOnce, ofOwner }: typeof ASKED, signal: AbortSignal): InTu
   }
 }
 
-type Place = { taskQueue: string; requestEagerStart: boolean }
+type StartOptions = { taskQueue: string; requestEagerStart: boolean }
 
 function createStarter(
   ask: Ask,
   attributes: Attributes,
-  placeOn: (client: Client) => Place,
+  startOptionsOn: (client: Client) => StartOptions,
   inTurn: InTurn,
 ): TurnStarter {
   const start = (turn: StartedTurn) =>
@@ -186,7 +186,7 @@ function createStarter(
       attributes.startWith(labelsOf(turn), (searchAttributes) =>
         client.workflow.start(TURN_WORKFLOW, {
           ...startOptions(turn),
-          ...placeOn(client),
+          ...startOptionsOn(client),
           ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
         }),
       ),

@@ -9,12 +9,12 @@ import { createGroupCommit } from '../../domain/events/log/group-commit.ts'
 import { recordStatements } from '../../domain/events/log/record.ts'
 import { reasonStep } from '../../domain/events/log/steps.ts'
 import { createOwners } from '../../domain/kit/owners.ts'
-import { createSessionLines } from '../../domain/kit/session-lines.ts'
+import { createSessionMutex } from '../../domain/kit/session-mutex.ts'
 import { createDocumentThreads } from '../../domain/kit/yaml/threads.ts'
-import { openSessionSchedules } from '../../domain/schedules/of-session.ts'
-import { createKeeper } from '../../domain/session-data/databases/keeper/create-keeper.ts'
+import { openSessionSchedules } from '../../domain/schedules/open-session-schedules.ts'
+import { createSqliteRunner } from '../../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
 import { createZipPlaces } from '../../domain/session-data/files/archive.ts'
-import { createFileLines } from '../../domain/session-data/files/change.ts'
+import { createFileMutex } from '../../domain/session-data/files/change.ts'
 import { createGrepSlots, createGrepThreads } from '../../domain/session-data/files/grep/threads.ts'
 import { createFileReads } from '../../domain/session-data/files/open-session-files.ts'
 import { createSchemaThreads } from '../../domain/tools/capabilities/arguments/threads.ts'
@@ -81,7 +81,7 @@ export async function buildPlatform(
   })
   const outgoing = guardOf(config, keys.serviceId)
   const { models, close: closeModels } = createModels(config, outgoing)
-  const databaseKeeper = createKeeper()
+  const sqliteRunner = createSqliteRunner()
   const mcp = createMcpClient(outgoing)
   const mcpDiscoveries = createDiscoveries(owners.ownerOf)
   const deps: Deps = {
@@ -109,11 +109,11 @@ export async function buildPlatform(
     imageLoads: createImageLoads(),
     imageChunks,
     fileStore,
-    fileLines: createFileLines(),
+    fileMutex: createFileMutex(),
     fileReads: createFileReads(),
     zipPlaces: createZipPlaces(),
     databaseStore,
-    databaseKeeper,
+    sqliteRunner,
     mcp,
     mcpDiscoveries,
     grepSlots: createGrepSlots(),
@@ -136,7 +136,7 @@ export async function buildPlatform(
         temporal.close(),
         closePostgres(),
         closeModels(),
-        databaseKeeper.close(),
+        sqliteRunner.close(),
         ...Object.values(threads).map((pool) => pool.close()),
       ])
     },
@@ -157,7 +157,7 @@ function buildEvents(
     checkWithoutRedisMs: CHECK_WITHOUT_REDIS_MS,
   })
   const groups = createGroupCommit(recordStatements(db, unavailability))
-  return { ids: createEventIds(idKey), broker, lines: createSessionLines(), groups, lastContext: {} }
+  return { ids: createEventIds(idKey), broker, mutex: createSessionMutex(), groups, lastContext: {} }
 }
 
 type Keys = { secrets: KeyRing; tokens: Uint8Array; eventIds: Uint8Array; serviceId: Uint8Array }

@@ -1,7 +1,7 @@
 import type { Deps } from '../../domain/deps.ts'
 import { newUuid } from '../../domain/kit/ids.ts'
-import { createKeeper } from '../../domain/session-data/databases/keeper/create-keeper.ts'
-import { type Keeper, PAGE_BYTES } from '../../domain/session-data/databases/keeper/keeper.ts'
+import { createSqliteRunner } from '../../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
+import { PAGE_BYTES, type SqliteRunner } from '../../domain/session-data/databases/sqlite-runner/sqlite-runner.ts'
 import { cancelTurns } from '../../domain/turns/control/cancel.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../domain/turns/run/tool.ts'
@@ -23,16 +23,16 @@ import { startService, type TestService } from '../support/service.ts'
 
 let service: TestService
 let deps: Deps
-/** Keepers of two processes. */
-let keepers: Keeper[] = []
+/** Runners of two processes. */
+let runners: SqliteRunner[] = []
 beforeAll(async () => {
   service = await startService({ worker: false })
   const nothing = async () => {}
   deps = withWorkflows(service.platform.deps, { startTurn: nothing, resumeTurn: nothing, cancelTurn: nothing })
-  keepers = [deps.databaseKeeper, createKeeper()]
+  runners = [deps.sqliteRunner, createSqliteRunner()]
 })
 afterAll(async () => {
-  await keepers[1]?.close()
+  await runners[1]?.close()
   await service.stop()
 })
 
@@ -102,7 +102,7 @@ describe('two processes that write one database at once', () => {
   it('lose no change', async () => {
     const { id, turn, run } = await createCalls(MAKE, ...Array(12).fill(ADD), QUERY)
     await run(0)
-    await Promise.all(Array.from({ length: 12 }, (_, n) => run(n + 1, { ...deps, databaseKeeper: keeperOf(n) })))
+    await Promise.all(Array.from({ length: 12 }, (_, n) => run(n + 1, { ...deps, sqliteRunner: runnerOf(n) })))
     await run(13)
     const results = await resultsOf(id)
     expect(results[13].rows).toEqual([[12]])
@@ -120,7 +120,7 @@ describe('two processes that write one database at once', () => {
     const { id, turn, run } = await createCalls(makes, makes, QUERY)
     await run(
       0,
-      withStore('before', () => run(1, { ...deps, databaseKeeper: keeperOf(1) })),
+      withStore('before', () => run(1, { ...deps, sqliteRunner: runnerOf(1) })),
     )
     await run(2)
     expect((await resultsOf(id))[2].rows).toEqual([[1], [1]])
@@ -128,7 +128,7 @@ describe('two processes that write one database at once', () => {
     await expectSound(turn.sessionId)
   })
 })
-const keeperOf = (n: number): Keeper => keepers[n % 2] ?? deps.databaseKeeper
+const runnerOf = (n: number): SqliteRunner => runners[n % 2] ?? deps.sqliteRunner
 
 describe('a call whose process died after it had stored its changes', () => {
   it('has made them once, and answers what the first attempt did', async () => {
@@ -144,8 +144,8 @@ describe('a call whose process died after it had stored its changes', () => {
       throw died.signal.reason
     })
     await expect(run(1, dying, attempt(1, died.signal))).rejects.toThrow('the process dies')
-    await run(2, { ...deps, databaseKeeper: keeperOf(1) })
-    await run(1, { ...deps, databaseKeeper: keeperOf(1) }, attempt(2))
+    await run(2, { ...deps, sqliteRunner: runnerOf(1) })
+    await run(1, { ...deps, sqliteRunner: runnerOf(1) }, attempt(2))
     const results = await resultsOf(id)
     expect(results[1]).toMatchObject({ rows_affected: 1, columns: ['n', 'x'], rows: [[1, '\ufffdx']] })
     expect(results[2].rows).toEqual([[2]])
@@ -186,7 +186,7 @@ describe('an attempt that may not write any more', () => {
   it('changes nothing when a newer one has begun, which does', async () => {
     const { id, run } = await createCalls(MAKE, ADD, QUERY)
     await run(0)
-    const newer = () => run(1, { ...deps, databaseKeeper: keeperOf(1) }, attempt(2))
+    const newer = () => run(1, { ...deps, sqliteRunner: runnerOf(1) }, attempt(2))
     await expect(run(1, withStore('before', newer))).rejects.toThrow('newer attempt')
     await run(2)
     expect((await resultsOf(id)).slice(1)).toMatchObject([{ rows: [[1]] }, { rows: [[1]] }])
@@ -250,7 +250,7 @@ describe('a database that is deleted while a script runs on it', () => {
 describe('a database with a damaged page', () => {
   it('is refused with a sentence, and can be deleted', async () => {
     const { id, turn, run } = await createCalls(MAKE, QUERY, ADD, MAKE)
-    await run(0, { ...deps, databaseKeeper: keeperOf(1) })
+    await run(0, { ...deps, sqliteRunner: runnerOf(1) })
     await deps.db.sessionDatabasePage.updateMany({
       where: { sessionId: turn.sessionId, number: 2 },
       data: { bytes: Buffer.alloc(PAGE_BYTES, 0xff) },

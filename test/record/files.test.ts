@@ -17,7 +17,7 @@ let scope: SessionScope
 beforeAll(async () => {
   service = await startService({ worker: false })
   // As in many processes, each with one change.
-  deps = { ...service.platform.deps, fileLines: (_session, work) => work() }
+  deps = { ...service.platform.deps, fileMutex: (_session, work) => work() }
 })
 beforeEach(async () => {
   id = await createSession(service.url)

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { createApiKey as makeApiKey, presentMade } from '../../domain/identity/auth/api-keys.ts'
+import { createApiKey as makeApiKey, presentCreatedKey } from '../../domain/identity/auth/api-keys.ts'
 import { DEFAULT_ORGANIZATION_UUID } from '../../domain/kit/ids.ts'
 import { deleteExpired } from '../../domain/upkeep/retention.ts'
 import { addOwnOrganization, bearer, createApiKey, FULL_MODE, registerUser, type TestUser } from '../support/auth.ts'
@@ -277,7 +277,7 @@ describe('mode none', () => {
   it('creates keys that are invalid in other modes', async () => {
     const { deps } = service.platform
     const { apiKey, seed } = await makeApiKey(deps, ANYBODY, { name: 'X' }, { loginId: undefined })
-    const { key } = presentMade(deps, { apiKey, seed })
+    const { key } = presentCreatedKey(deps, { apiKey, seed })
     expectError(await me(bearer(key)), 401, /^Authentication required$/)
   })
 

@@ -1,9 +1,9 @@
-import { counted, type Place, pages } from '../../domain/kit/lists.ts'
+import { counted, type PageStart, pages } from '../../domain/kit/lists.ts'
 
 /** Creates a list of the numbers below `length`, read in pages of up to `mostAtOnce`. `places` records the reads. */
 function createList(length: number, mostAtOnce = Number.POSITIVE_INFINITY) {
-  const places: Place<number>[] = []
-  const read = async (place: Place<number>) => {
+  const places: PageStart<number>[] = []
+  const read = async (place: PageStart<number>) => {
     places.push(place)
     const start = (place.after ?? -1) + 1 + place.skip
     const all = Array.from({ length }, (_, row) => row).slice(start, start + place.take)
@@ -59,7 +59,10 @@ describe('pages', () => {
   })
 
   it('have no more rows than requested from a reader that reads ahead', async () => {
-    const read = async ({ after = -1 }: Place<number>) => ({ rows: [after + 1, after + 2, after + 3], hasMore: true })
+    const read = async ({ after = -1 }: PageStart<number>) => ({
+      rows: [after + 1, after + 2, after + 3],
+      hasMore: true,
+    })
     expect((await collect(pages({ read, present, atOnce: 3, limit: 5 }))).flat()).toEqual(expected(0, 5))
   })
 })

@@ -156,7 +156,7 @@ function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn
         <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
         ${
           ['queued', 'active', 'waiting'].includes(turn.status) &&
-          html`<${ActionButton} run=${cancel} heir=${messageBox}>${turn.status === 'queued' ? 'Remove from the queue' : 'Stop'}<//>`
+          html`<${ActionButton} run=${cancel} fallback=${messageBox}>${turn.status === 'queued' ? 'Remove from the queue' : 'Stop'}<//>`
         }
       </p>
     </article>`,

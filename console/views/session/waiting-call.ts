@@ -1,5 +1,5 @@
 import { ApiError } from 'agent-session-client'
-import { useFocusHeir } from '../../parts/focus.ts'
+import { useFocusFallback } from '../../parts/focus.ts'
 import { Form, type Values } from '../../parts/form.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { defaultsOf, fieldsOf } from '../../parts/schema-form.ts'
@@ -29,7 +29,7 @@ export function WaitingCall({ isOver = false, ...props }: Props & { isOver?: boo
 }
 
 /** Next element for the focus after an answer: the call, or a link in its card. */
-const heirOf = (element: HTMLElement): HTMLElement | null =>
+const fallbackOf = (element: HTMLElement): HTMLElement | null =>
   element.closest('.call')?.querySelector<HTMLElement>('summary') ?? element.closest('li')?.querySelector('a') ?? null
 
 /** Focuses the question if the user is idle; not an answer, because the next key may be meant for something else. */
@@ -69,7 +69,7 @@ function useStill(ways: RefObject<HTMLElement | null>): boolean {
 }
 
 function Asking({ sessionId, call, onAnswered }: Props & { onAnswered(): void }): VNode {
-  const box = useFocusHeir(heirOf)
+  const box = useFocusFallback(fallbackOf)
   useEntry(box)
   const ways = useRef<HTMLDivElement>(null)
   const isStill = useStill(ways)

@@ -1,4 +1,4 @@
-import { createSessionLines } from '../../kit/session-lines.ts'
+import { createSessionMutex } from '../../kit/session-mutex.ts'
 
 /** Ways to record appends. */
 export type Statements<Append, Result> = {
@@ -39,7 +39,7 @@ export function createGroupCommit<Append extends { sessionId: string }, Result>(
   together,
   hasRolledBack,
 }: Statements<Append, Result>): GroupCommit<Append, Result> {
-  const inLine = createSessionLines()
+  const runExclusive = createSessionMutex()
   const queue: Waiting<Append, Result>[] = []
   let countAlone = 0
   let countGroups = 0
@@ -76,5 +76,5 @@ export function createGroupCommit<Append extends { sessionId: string }, Result>(
     recordNext()
     return promise
   }
-  return (append) => inLine(append.sessionId, () => record(append))
+  return (append) => runExclusive(append.sessionId, () => record(append))
 }

@@ -140,10 +140,10 @@ type SpanKind = 'turn' | 'step' | 'call'
 const spanKind = (type: EventType): SpanKind =>
   type === 'llm.generation' ? 'call' : type.startsWith('turn.') ? 'turn' : 'step'
 
-type Place = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { kind: SpanKind; context: EventContext }
+type SpanContext = Pick<StoredEvent, 'turnId' | 'step' | 'execId'> & { kind: SpanKind; context: EventContext }
 
 /** Last context. Most events share the previous event's context, and making one takes several digests. */
-export type ContextMemo = { last?: Place }
+export type ContextMemo = { last?: SpanContext }
 
 function makeContext(event: StoredEvent, kind: SpanKind): EventContext {
   const turn = toId('turn', event.turnId)

@@ -28,7 +28,7 @@ export const withLockedSession = <T>(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
   work: (session: LockedSession) => Promise<T>,
-): Promise<T | undefined> => deps.events.lines(where.sessionId, () => runLocked(deps, where, work))
+): Promise<T | undefined> => deps.events.mutex(where.sessionId, () => runLocked(deps, where, work))
 
 async function runLocked<T>(
   deps: Deps,

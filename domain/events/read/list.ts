@@ -1,5 +1,5 @@
 import { noSession } from '../../kit/errors.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import type { EventFilter } from './filter.ts'
 import { createEventReader, type EventLine, type ExpandGenerations } from './read.ts'
@@ -23,7 +23,7 @@ export function listEvents(
   return pages({
     atOnce: batch,
     limit,
-    read: async (place: Place<EventLine>) => {
+    read: async (place: PageStart<EventLine>) => {
       const { events, through, hasMore } = await read(place.after?.sequence ?? after)
       if (through === undefined) throw noSession()
       return { rows: events, hasMore }

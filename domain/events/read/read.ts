@@ -45,29 +45,29 @@ const MAX_KEPT_TEXT = 256 * 1024
  */
 export function createEventReader(deps: Deps, sessionId: string, options: ReaderOptions): EventReader {
   const texts = createMessageTexts(deps)
-  const looks = createLooks(deps, sessionId, options)
+  const source = createRowSource(deps, sessionId, options)
   let position: number | undefined
-  let current: Look | undefined
+  let current: RowBuffer | undefined
 
   const forget = () => {
     texts.clear()
-    looks.forget()
+    source.forget()
     current = undefined
   }
   const readPage: EventReader = async (after) => {
     // Between two reads the follower may have gone live, which makes the remembered state stale.
     if (after !== position) forget()
-    current ??= await looks.take(after)
-    const look = current
-    const events = await takeLines(deps, look, texts)
+    current ??= await source.take(after)
+    const buffer = current
+    const events = await takeLines(deps, buffer, texts)
     if (events === undefined) {
       // An event has been deleted, so the page has to be assembled anew.
       forget()
       return readPage(after)
     }
-    if (look.taken === look.rows.length) current = undefined
-    const hasMore = current !== undefined || look.hasMore
-    position = hasMore ? events.at(-1)?.sequence : look.through
+    if (buffer.taken === buffer.rows.length) current = undefined
+    const hasMore = current !== undefined || buffer.hasMore
+    position = hasMore ? events.at(-1)?.sequence : buffer.through
     // A follower that goes live gets the texts there, unless they are too long for the live stream.
     const keepsText = isLong(texts.length())
     if (!hasMore && !keepsText) texts.clear()
@@ -87,18 +87,18 @@ export function createEventReader(deps: Deps, sessionId: string, options: Reader
 const isLong = (characters: number): boolean => characters >= LONG_TEXT && characters <= MAX_KEPT_TEXT
 
 /** Rows of the record. The first `taken` have been passed on. */
-type Look = EventRows & { sessionId: string; taken: number; inputOf(call: Row): Promise<string> }
+type RowBuffer = EventRows & { sessionId: string; taken: number; inputOf(call: Row): Promise<string> }
 
 /**
  * Creates a source of rows of the record. It reads few rows at once if they are large, and with `ahead` reads the next
  * ones before they are requested.
  */
-function createLooks(deps: Deps, sessionId: string, { filter = {}, expand, batch, ahead }: ReaderOptions) {
+function createRowSource(deps: Deps, sessionId: string, { filter = {}, expand, batch, ahead }: ReaderOptions) {
   let wanted = batch
   let next: Promise<EventRows> | undefined
   const read = (after: number) => readEventRows(deps, sessionId, after, wanted, filter)
   return {
-    async take(after: number): Promise<Look> {
+    async take(after: number): Promise<RowBuffer> {
       // A failed read ahead is repeated.
       const found = (await next?.catch(() => undefined)) ?? (await read(after))
       const last = found.rows.at(-1)
@@ -114,18 +114,18 @@ function createLooks(deps: Deps, sessionId: string, { filter = {}, expand, batch
 }
 
 /**
- * Takes the next lines of a look, up to the size of a page. Returns undefined if an event has been deleted since it was
+ * Takes the next lines of a buffer, up to the size of a page. Returns undefined if an event has been deleted since it was
  * read.
  */
-async function takeLines(deps: Deps, look: Look, texts: MessageTexts): Promise<EventLine[] | undefined> {
-  const { rows, sessionId } = look
+async function takeLines(deps: Deps, buffer: RowBuffer, texts: MessageTexts): Promise<EventLine[] | undefined> {
+  const { rows, sessionId } = buffer
   const lines: EventLine[] = []
-  for (let bytes = 0; bytes <= PAGE_BYTES && look.taken < rows.length; look.taken++) {
-    const event = { ...(rows[look.taken] as Row), sessionId }
+  for (let bytes = 0; bytes <= PAGE_BYTES && buffer.taken < rows.length; buffer.taken++) {
+    const event = { ...(rows[buffer.taken] as Row), sessionId }
     let parts = texts.partsOf(event)
     if (parts === undefined && (await texts.find(event))) parts = texts.partsOf(event)
     if (parts === undefined) return undefined
-    const input = event.type === 'llm.generation' ? await look.inputOf(event) : undefined
+    const input = event.type === 'llm.generation' ? await buffer.inputOf(event) : undefined
     const line = toLine(deps, event, parts, input)
     lines.push(line)
     bytes += line.line.length

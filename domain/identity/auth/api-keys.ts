@@ -90,7 +90,7 @@ const insertApiKey = (
 const keyOf = (deps: Deps, seed: string): string => deriveToken(deps, 'ask', seed)
 
 /** Presents a key to the request that created it. Throws `conflict` when the secret has changed since. */
-export function presentMade(deps: Deps, { apiKey, seed }: MadeApiKey): CreatedApiKey {
+export function presentCreatedKey(deps: Deps, { apiKey, seed }: MadeApiKey): CreatedApiKey {
   const key = keyOf(deps, seed)
   if (key.startsWith(apiKey.key_prefix)) return { ...apiKey, key }
   throw conflict('This request made a key that cannot be shown again; revoke it and make another')

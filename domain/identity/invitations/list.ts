@@ -3,7 +3,7 @@ import type { OrganizationId } from '../../../contract/kit/ids.ts'
 import type { Invitation as InvitationRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { forbidden } from '../../kit/errors.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { requireMember } from '../organizations.ts'
 import { presentInvitation } from './present.ts'
@@ -22,7 +22,7 @@ export async function listInvitations(
   return pages({
     ...part,
     atOnce: INVITATIONS_AT_ONCE,
-    read: async ({ after, skip, take }: Place<InvitationRow>) => {
+    read: async ({ after, skip, take }: PageStart<InvitationRow>) => {
       const rows = await deps.db.invitation.findMany({
         where: { organizationId, id: { lt: after?.id }, expiresAt: { gt: new Date() } },
         orderBy: { id: 'desc' },

@@ -12,7 +12,7 @@ export const tokenOf = (deps: Deps, seed: string): string => deriveToken(deps, '
 export type MadeInvitation = { invitation: Invitation; seed: string; hash: string }
 
 /** Presents an invitation to the request that created it. Throws `conflict` when the secret has changed since. */
-export function presentMade(deps: Deps, { invitation, seed, hash }: MadeInvitation): CreatedInvitation {
+export function presentCreatedInvitation(deps: Deps, { invitation, seed, hash }: MadeInvitation): CreatedInvitation {
   const token = tokenOf(deps, seed)
   if (Buffer.from(hashToken(token)).toString('hex') === hash) {
     // Browsers do not send the fragment, so no server's log has it.

@@ -1,7 +1,7 @@
 import type { OrganizationId } from '../../../contract/kit/ids.ts'
 import type { Member } from '../../../contract/members.ts'
 import type { Actor } from '../../kit/actor.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { requireMember } from '../organizations.ts'
 import { type MemberRow, presentMember } from './present.ts'
@@ -20,7 +20,7 @@ export async function listMembers(
   return pages({
     ...part,
     atOnce: MEMBERS_AT_ONCE,
-    read: (place: Place<MemberRow>) => readMembers(deps, organizationId, place),
+    read: (place: PageStart<MemberRow>) => readMembers(deps, organizationId, place),
     present: (rows) => rows.map(presentMember),
   })
 }

@@ -1,6 +1,6 @@
 import type { Member, Prisma } from '../../../prisma/generated/client.ts'
 import { ANONYMOUS_USER_UUID } from '../../kit/ids.ts'
-import type { Place } from '../../kit/lists.ts'
+import type { PageStart } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import type { MemberRow } from './present.ts'
 
@@ -12,7 +12,7 @@ export const visibleMembers = ({ auth }: Deps): Prisma.MemberWhereInput =>
 export async function readMembers(
   deps: Deps,
   organizationId: string,
-  { after, skip, take }: Place<MemberRow>,
+  { after, skip, take }: PageStart<MemberRow>,
   found: Prisma.MemberWhereInput = {},
 ): Promise<{ rows: MemberRow[]; hasMore: boolean }> {
   const older = after === undefined ? {} : joinedBefore(after)

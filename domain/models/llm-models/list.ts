@@ -2,7 +2,7 @@ import type { ProviderId } from '../../../contract/kit/ids.ts'
 import type { LlmModel, LlmModelSource, LlmModelWithProvider } from '../../../contract/llm-models.ts'
 import type { LlmModel as ModelRow, LlmProvider as ProviderRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { changeModel, changeProvider, mergeProvider, ownModel, type Provider } from '../llm/catalogue.ts'
 import type { PredefinedModel } from '../llm/predefined.ts'
@@ -78,7 +78,7 @@ const findStored = (
 ): Pages<FoundModel> =>
   pages({
     atOnce: MODELS_AT_ONCE,
-    read: async ({ after, take }: Place<StoredRow>) => {
+    read: async ({ after, take }: PageStart<StoredRow>) => {
       const rows = await deps.db.llmModel.findMany({
         where: {
           organizationId,

@@ -3,12 +3,12 @@ import type { Actor } from '../../kit/actor.ts'
 import { invalid, notFound } from '../../kit/errors.ts'
 import { toId } from '../../kit/ids.ts'
 
-type Place = Pick<Actor, 'organizationId'>
+type OrganizationScope = Pick<Actor, 'organizationId'>
 
 /** Locks and reads a schedule of the organization. Throws `not_found`. */
 export async function lockSchedule(
   tx: Prisma.TransactionClient,
-  { organizationId }: Place,
+  { organizationId }: OrganizationScope,
   id: string,
 ): Promise<Schedule> {
   await tx.$queryRaw`
@@ -25,7 +25,7 @@ export async function lockSchedule(
  */
 export async function lockTargetedSession(
   tx: Prisma.TransactionClient,
-  { organizationId }: Place,
+  { organizationId }: OrganizationScope,
   sessionId: string,
 ): Promise<void> {
   const rows = await tx.$queryRaw<unknown[]>`

@@ -18,14 +18,14 @@ export type RecordedRun = { id: string; scheduledAt: Date }
 /** The runs that are to start; the others are skipped. */
 export type RecordedRuns = { started: RecordedRun[] }
 
-type Place = { id: string; organizationId: string }
+type ScheduleKey = { id: string; organizationId: string }
 type Answer = { outcome: 'launched'; started: string[] } | { outcome: 'stale' | 'gone' }
 
 /**
  * Records runs of a schedule, all or none. `stale`: another launch or a change of the schedule came first. `gone`: it was
  * deleted.
  */
-export async function recordRuns(deps: Deps, place: Place, runs: Runs): Promise<RecordedRuns | 'stale' | 'gone'> {
+export async function recordRuns(deps: Deps, place: ScheduleKey, runs: Runs): Promise<RecordedRuns | 'stale' | 'gone'> {
   const { ids, times, ofClock } = runs
   const [row] = await deps.db.$queryRaw<{ answer: Answer }[]>`
     SELECT launch_executions(

@@ -3,7 +3,7 @@ import type { ExecutionStatus, ScheduleExecution } from '../../../contract/sched
 import type { ScheduleExecution as ExecutionRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { notFound } from '../../kit/errors.ts'
-import { type Counted, type Place, pages } from '../../kit/lists.ts'
+import { type Counted, type PageStart, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { presentExecution } from '../present.ts'
 import { requireSchedule } from '../read.ts'
@@ -19,7 +19,7 @@ export async function listExecutions(
 ): Promise<Counted<ScheduleExecution>> {
   const { id: scheduleId } = await requireSchedule(deps, actor, id)
   const { _sum } = await deps.db.scheduleCount.aggregate({ where: { scheduleId, status }, _sum: { count: true } })
-  const read = async ({ after, skip, take }: Place<ExecutionRow>) => {
+  const read = async ({ after, skip, take }: PageStart<ExecutionRow>) => {
     const rows = await deps.db.scheduleExecution.findMany({
       where: { scheduleId, status, id: { lt: after?.id } },
       orderBy: { id: 'desc' },

@@ -1,7 +1,7 @@
 import { storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { characterStart } from '../../../lib/utf8.ts'
-import { createHiding } from '../../tools/mcp/protocol/credentials.ts'
+import { createRedaction } from '../../tools/mcp/protocol/credentials.ts'
 
 /** Number of bytes that are kept of an answer. */
 const KEPT_BYTES = 2048
@@ -20,9 +20,9 @@ export async function readBeginning(
 ): Promise<string> {
   const longest = Math.max(0, ...Object.values(headers).map(({ length }) => length))
   const bytes = await readBytes(body, KEPT_BYTES + MAX_FORM_LENGTH * longest)
-  const hide = createHiding({ apiKey: undefined, headers })
-  const whole = hide(bytes.toString())
-  const kept = hide(bytes.subarray(0, characterStart(bytes, KEPT_BYTES)).toString())
+  const redact = createRedaction({ apiKey: undefined, headers })
+  const whole = redact(bytes.toString())
+  const kept = redact(bytes.subarray(0, characterStart(bytes, KEPT_BYTES)).toString())
   // Where they begin to differ, a value has been cut.
   let same = 0
   while (same < kept.length && kept[same] === whole[same]) same++

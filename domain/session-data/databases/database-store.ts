@@ -1,5 +1,5 @@
 import type { CallWriter, SessionScope } from '../../kit/session-scope.ts'
-import type { PageBatch, State } from './keeper/keeper.ts'
+import type { PageBatch, State } from './sqlite-runner/sqlite-runner.ts'
 
 /** Databases of sessions in Postgres, read and written by the driver itself. platform/postgres/database-store.ts implements it. */
 export type DatabaseStore = {

@@ -16,5 +16,5 @@ export async function deleteDatabase(
   // delete_session_database returns this.
   const answer = (await waitForLocks(remove, 'The database is')) as Answer
   if (answer.outcome !== 'deleted') throw notFound(answer.outcome === 'missing' ? 'Database' : 'Session')
-  deps.databaseKeeper.forget(answer.id)
+  deps.sqliteRunner.forget(answer.id)
 }

@@ -6,15 +6,15 @@ import { waitForLocks } from '../../kit/wait-for-locks.ts'
 import type { Deps } from '../deps.ts'
 import { tooManyDatabases } from './create.ts'
 import { resultOf } from './failure.ts'
-import type { ExecuteResult, Statement, Store } from './keeper/keeper.ts'
 import { pageSource } from './page-source.ts'
 import { findDatabase } from './read.ts'
+import type { ExecuteResult, Statement, Store } from './sqlite-runner/sqlite-runner.ts'
 
 /** Time in which a script is run again because others have changed, deleted or made the database in between. */
 const RETRY_LIMIT_MS = 30_000
 
 /**
- * Runs a script on a database, and makes that when it is missing. Nothing is made when the script fails. The keeper runs
+ * Runs a script on a database, and makes that when it is missing. Nothing is made when the script fails. The SQLite runner runs
  * it again when others have changed the database first. A database that is deleted meanwhile is missing.
  */
 export async function executeScript(
@@ -43,7 +43,7 @@ async function runOnce(deps: Deps, scope: CallScope, name: string, script: State
   const source = pageSource(deps, place, found ?? { version: 0, pageCount: 0 })
   const store = storeOf(deps, scope, place.databaseId, found === null ? name : undefined)
   const owner = await deps.owners.ownerOf(organizationId)
-  return deps.databaseKeeper.execute(source, script, store, { owner }, signal)
+  return deps.sqliteRunner.execute(source, script, store, { owner }, signal)
 }
 
 type Answer =

@@ -1,8 +1,8 @@
 import { conflict, DomainError, notFound, tooMany } from '../../kit/errors.ts'
-import type { Ran } from './keeper/keeper.ts'
+import type { Ran } from './sqlite-runner/sqlite-runner.ts'
 
 /**
- * Returns the result of a job of the keeper. Throws `too_many` when it could not be run now, `conflict` when others have
+ * Returns the result of a job of the SQLite runner. Throws `too_many` when it could not be run now, `conflict` when others have
  * changed the database all the time, `not_found` when that is gone, and `unprocessable` for SQL that is wrong or takes
  * too much, and for a damaged database.
  */

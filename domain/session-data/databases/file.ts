@@ -8,9 +8,9 @@ import { waitForLocks } from '../../kit/wait-for-locks.ts'
 import type { Deps } from '../deps.ts'
 import { tooManyDatabases } from './create.ts'
 import { resultOf } from './failure.ts'
-import { PAGE_BYTES, type Pages } from './keeper/keeper.ts'
 import { presentDatabase } from './present.ts'
 import { findDatabase, type NamedDatabase, requireDatabase } from './read.ts'
+import { PAGE_BYTES, type Pages } from './sqlite-runner/sqlite-runner.ts'
 
 /** A database as a file. Another `etag` names other bytes. */
 export type DatabaseFile = {
@@ -75,7 +75,7 @@ export async function putDatabaseFile(
   await requireSession(deps, actor, sessionId)
   const store = (pages: Pages) => storePages(deps, { organizationId, sessionId, signal }, name, pages)
   const owner = await deps.owners.ownerOf(organizationId)
-  const isNew = resultOf(await deps.databaseKeeper.load(chunks, store, { owner }, signal))
+  const isNew = resultOf(await deps.sqliteRunner.load(chunks, store, { owner }, signal))
   const row = await requireDatabase(deps, actor, { session_id: sessionId, name })
   return { database: presentDatabase(row), isNew }
 }

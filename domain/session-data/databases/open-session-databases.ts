@@ -4,19 +4,19 @@ import type { CallScope } from '../../kit/session-scope.ts'
 import type { Deps } from '../deps.ts'
 import { executeScript } from './execute.ts'
 import { resultOf } from './failure.ts'
-import type { ExecuteResult, PageSource, Ran } from './keeper/keeper.ts'
 import { pageSource } from './page-source.ts'
 import { findDatabase } from './read.ts'
 import type { SessionDatabases } from './session-databases.ts'
+import type { ExecuteResult, PageSource, Ran } from './sqlite-runner/sqlite-runner.ts'
 
 /** Opens a session's databases for a tool call. */
 export function openSessionDatabases(deps: Deps, scope: CallScope): SessionDatabases {
   const { signal } = scope
-  const { databaseKeeper: keeper } = deps
+  const { sqliteRunner: runner } = deps
   return {
     query: (name, statement) =>
-      readFrom(deps, scope, name, (source, claim) => keeper.query(source, statement, claim, signal)),
-    describe: (name) => readFrom(deps, scope, name, (source, claim) => keeper.describe(source, claim, signal)),
+      readFrom(deps, scope, name, (source, claim) => runner.query(source, statement, claim, signal)),
+    describe: (name) => readFrom(deps, scope, name, (source, claim) => runner.describe(source, claim, signal)),
     execute: async (name, script, { mayHaveRun }) => {
       const earlier = mayHaveRun ? await findEffect(deps, scope) : undefined
       return earlier ?? executeScript(deps, scope, name, script)

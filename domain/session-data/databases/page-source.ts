@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.ts'
 import type { DatabasePlace } from './database-store.ts'
-import type { PageBatch, PageSource, State } from './keeper/keeper.ts'
+import type { PageBatch, PageSource, State } from './sqlite-runner/sqlite-runner.ts'
 
 /** State of a database as it was just read. Version 0 for a database yet to be made. */
 type Known = Pick<State, 'version' | 'pageCount'>

@@ -1,6 +1,6 @@
 import type { Database } from '../../../contract/databases.ts'
 import type { SessionDatabase } from '../../../prisma/generated/client.ts'
-import { PAGE_BYTES } from './keeper/keeper.ts'
+import { PAGE_BYTES } from './sqlite-runner/sqlite-runner.ts'
 
 export const presentDatabase = (row: SessionDatabase): Database => ({
   name: row.name,

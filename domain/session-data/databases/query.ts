@@ -2,9 +2,9 @@ import type { DatabaseRows } from '../../../contract/databases.ts'
 import type { Actor } from '../../kit/actor.ts'
 import type { Deps } from '../deps.ts'
 import { resultOf } from './failure.ts'
-import type { Statement } from './keeper/keeper.ts'
 import { pageSource } from './page-source.ts'
 import { type NamedDatabase, requireDatabase } from './read.ts'
+import type { Statement } from './sqlite-runner/sqlite-runner.ts'
 
 /** Runs a statement that only reads. Throws `not_found`, `too_many` and `unprocessable` (see `resultOf`). */
 export async function queryDatabase(
@@ -18,5 +18,5 @@ export async function queryDatabase(
   const { id, ...state } = await requireDatabase(deps, actor, named)
   const source = pageSource(deps, { organizationId, sessionId: named.session_id, databaseId: id }, state)
   const owner = await deps.owners.ownerOf(organizationId)
-  return resultOf(await deps.databaseKeeper.query(source, statement, { owner }, signal))
+  return resultOf(await deps.sqliteRunner.query(source, statement, { owner }, signal))
 }

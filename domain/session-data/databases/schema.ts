@@ -10,7 +10,7 @@ export async function getSchema(deps: Deps, actor: Actor, named: NamedDatabase, 
   const { organizationId } = actor
   const { id, ...state } = await requireDatabase(deps, actor, named)
   const source = pageSource(deps, { organizationId, sessionId: named.session_id, databaseId: id }, state)
-  const ran = await deps.databaseKeeper.describe(source, { owner: await deps.owners.ownerOf(organizationId) }, signal)
+  const ran = await deps.sqliteRunner.describe(source, { owner: await deps.owners.ownerOf(organizationId) }, signal)
   const { tables, truncated } = resultOf(ran)
   return { database: named.name, tables, ...(truncated ? { truncated } : {}) }
 }

@@ -1,4 +1,4 @@
-import type { Description, ExecuteResult, QueryResult, Statement } from './keeper/keeper.ts'
+import type { Description, ExecuteResult, QueryResult, Statement } from './sqlite-runner/sqlite-runner.ts'
 
 /** A session's databases as a tool call reads and writes them. Names are valid. Throws DomainErrors. */
 export type SessionDatabases = {

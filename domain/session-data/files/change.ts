@@ -1,5 +1,5 @@
 import { conflict, DomainError, invalid, noSession, notFound, quotaExceeded } from '../../kit/errors.ts'
-import { createSessionLines, type SessionLines } from '../../kit/session-lines.ts'
+import { createSessionMutex, type SessionMutex } from '../../kit/session-mutex.ts'
 import { type SessionScope, WriterLost } from '../../kit/session-scope.ts'
 import { waitForLocks } from '../../kit/wait-for-locks.ts'
 import type { Deps } from '../deps.ts'
@@ -38,16 +38,16 @@ export async function changeFiles(deps: Deps, scope: SessionScope, changes: File
 }
 
 /** Limit on a session's file changes under way in a process, above the calls of one step of a turn. */
-const MAX_IN_LINE = 256
+const MAX_WAITING = 256
 
-export const createFileLines = (): SessionLines => createSessionLines(MAX_IN_LINE)
+export const createFileMutex = (): SessionMutex => createSessionMutex(MAX_WAITING)
 
 /**
  * Waits until no other change of the session's files is running. Changes of this process wait without a connection to
  * Postgres. Throws `too_many` when that takes too long.
  */
 const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: SessionScope): Promise<Answer> =>
-  deps.fileLines(call.sessionId, async () => {
+  deps.fileMutex(call.sessionId, async () => {
     // change_session_files returns this.
     const change = async () => (await deps.fileStore.change(call)) as Answer
     return waitForLocks(change, 'The files of the session are', signal)

@@ -1,6 +1,6 @@
 import type { ImageInfo } from '../../../contract/images.ts'
 import type { Actor } from '../../kit/actor.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { type ImageRow, INFO, presentImage } from './present.ts'
 
@@ -15,7 +15,7 @@ export const listImages = (
   pages({
     ...part,
     atOnce: IMAGES_AT_ONCE,
-    read: async ({ after, skip, take }: Place<ImageRow>) => {
+    read: async ({ after, skip, take }: PageStart<ImageRow>) => {
       const rows = await deps.db.image.findMany({
         where: { organizationId, completedAt: { not: null }, id: { lt: after?.id } },
         select: INFO,

@@ -2,7 +2,7 @@ import type { SessionId } from '../../../contract/kit/ids.ts'
 import type { KeyValueInfo, SecretInfo } from '../../../contract/storage.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import { isFull, pageBySizeSql, type SizedRow } from '../../kit/page-by-size.ts'
 import { requireSession } from '../../kit/session-scope.ts'
 import type { Deps } from '../deps.ts'
@@ -16,7 +16,7 @@ export async function listValues(deps: Deps, actor: Actor, sessionId: SessionId)
   await requireSession(deps, actor, sessionId)
   return pages({
     atOnce: ROWS_AT_ONCE,
-    read: async ({ after, take }: Place<ValueRow & SizedRow>) => {
+    read: async ({ after, take }: PageStart<ValueRow & SizedRow>) => {
       const page = pageBySizeSql({
         found: Prisma.sql`
           SELECT v.* FROM session_values v JOIN sessions s ON s.id = v.session_id
@@ -39,7 +39,7 @@ export async function listSecrets(deps: Deps, actor: Actor, sessionId: SessionId
   await requireSession(deps, actor, sessionId)
   return pages({
     atOnce: ROWS_AT_ONCE,
-    read: async ({ after, take }: Place<SecretRow>) => {
+    read: async ({ after, take }: PageStart<SecretRow>) => {
       const rows = await deps.db.$queryRaw<SecretRow[]>`
         SELECT x.name, x.created_at AS "createdAt", x.updated_at AS "updatedAt"
         FROM session_secrets x JOIN sessions s ON s.id = x.session_id

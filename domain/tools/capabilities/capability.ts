@@ -52,7 +52,7 @@ export type Tool = {
   /**
    * Owner of the schema `parameters`. A stranger's schema is never compiled in process, and not kept.
    */
-  schemaOwner?: 'service' | 'stranger'
+  schemaOwner?: 'service' | 'external'
   /** Name by which an MCP server knows its tool. Absent for the service's own tools. */
   nameAtServer?: string
   /** Names that the tool had under former names of its MCP server. */

@@ -89,7 +89,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     description: tool.description,
     // Providers require both.
     parameters: { type: 'object', properties: {}, ...tool.inputSchema },
-    schemaOwner: 'stranger',
+    schemaOwner: 'external',
     needsApproval: row.toolsPolicy === 'ask' && !isAccepted,
     timeoutMs: CALL_MS,
     mayRunAgain: tool.isReadOnly || tool.isIdempotent,

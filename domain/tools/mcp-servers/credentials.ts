@@ -12,12 +12,12 @@ export const MCP_CREDENTIALS: EncryptedColumn = {
 /** Credentials that each request to a server carries. An empty key means no key. */
 export type Credentials = { apiKey: string; headers: Record<string, string> }
 
-type Place = Pick<McpServer, 'organizationId' | 'id'>
+type ServerKey = Pick<McpServer, 'organizationId' | 'id'>
 
 /** Returns the columns of a server's credentials: encrypted, and what is shown of them in plain. */
 export function credentialColumns(
   { secrets }: Deps,
-  { organizationId, id }: Place,
+  { organizationId, id }: ServerKey,
   { apiKey, headers }: Credentials,
 ): Pick<McpServer, 'credentials' | 'hasApiKey' | 'headerNames'> {
   const headerNames = Object.keys(headers)
@@ -33,7 +33,7 @@ export function credentialColumns(
 /** Decrypts a server's credentials. Throws `UnreadableSecret`. */
 export function readCredentials(
   { secrets }: Deps,
-  { organizationId, id, credentials }: Place & Pick<McpServer, 'credentials'>,
+  { organizationId, id, credentials }: ServerKey & Pick<McpServer, 'credentials'>,
 ): Credentials {
   if (credentials === null) return { apiKey: '', headers: {} }
   const { api_key, headers } = JSON.parse(secrets.decrypt(credentials, placeOf(MCP_CREDENTIALS, [organizationId, id])))

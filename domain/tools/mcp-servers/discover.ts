@@ -6,7 +6,7 @@ import { Prisma, type McpServer as ServerRow } from '../../../prisma/generated/c
 import { DomainError } from '../../kit/errors.ts'
 import { toId } from '../../kit/ids.ts'
 import { UnreadableSecret } from '../../kit/secrets.ts'
-import { hideIn } from '../call-secrets/hide.ts'
+import { redactText } from '../call-secrets/redact-text.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
 import { type Discovered, type ListedTool, McpFailure } from '../mcp/protocol/client.ts'
@@ -102,7 +102,7 @@ function sentenceOf(deps: Deps, row: ServerRow, error: unknown): string {
     return UNEXPECTED
   }
   const { apiKey, headers } = endpointOf(deps, row)
-  const sentence = hideIn(error.message, { apiKey, values: Object.values(headers) })
+  const sentence = redactText(error.message, { apiKey, values: Object.values(headers) })
   return storableText(cutAt(sentence, MAX_SENTENCE))
 }
 

@@ -1,12 +1,12 @@
 import type { McpServer, Prisma } from '../../../prisma/generated/client.ts'
 import { conflict } from '../../kit/errors.ts'
 
-type Place = Pick<McpServer, 'organizationId' | 'id'>
+type ServerKey = Pick<McpServer, 'organizationId' | 'id'>
 
 /** Locks and reads a server. Null when it is gone. */
 export async function lockServer(
   tx: Prisma.TransactionClient,
-  { organizationId, id }: Place,
+  { organizationId, id }: ServerKey,
 ): Promise<McpServer | null> {
   await tx.$queryRaw`
     SELECT 1 FROM mcp_servers WHERE organization_id = ${organizationId}::uuid AND id = ${id}::uuid FOR NO KEY UPDATE`
@@ -16,7 +16,7 @@ export async function lockServer(
 /** Throws `conflict` when another server's tools have the names that this one's would have. */
 export async function requireFreeSlug(
   tx: Prisma.TransactionClient,
-  { organizationId, id, name, slug }: Place & Pick<McpServer, 'name' | 'slug'>,
+  { organizationId, id, name, slug }: ServerKey & Pick<McpServer, 'name' | 'slug'>,
 ): Promise<void> {
   const other = await tx.mcpServer.findFirst({
     where: { organizationId, slug, id: { not: id } },

@@ -3,7 +3,7 @@ import { canonicalRef } from '../../../contract/tools.ts'
 import type { McpServer, Skill } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { notFound } from '../../kit/errors.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import { presentCapability } from '../capabilities/present.ts'
 import type { Deps } from '../deps.ts'
 import { serverCapability } from '../mcp-servers/capability.ts'
@@ -20,7 +20,7 @@ export async function* listCapabilities(deps: Deps, { organizationId }: Actor): 
   yield deps.capabilities.map(presentCapability)
   yield* pages({
     atOnce: SERVERS_AT_ONCE,
-    read: async ({ after, take }: Place<McpServer>) => {
+    read: async ({ after, take }: PageStart<McpServer>) => {
       const id = { lt: after?.id }
       const rows = await deps.db.mcpServer.findMany({ where: { ...where, id }, orderBy: { id: 'desc' }, take })
       return { rows, hasMore: rows.length === take }
@@ -29,7 +29,7 @@ export async function* listCapabilities(deps: Deps, { organizationId }: Actor): 
   })
   yield* pages({
     atOnce: SKILLS_AT_ONCE,
-    read: async ({ after, take }: Place<Skill>) => {
+    read: async ({ after, take }: PageStart<Skill>) => {
       const id = { lt: after?.id }
       const rows = await deps.db.skill.findMany({ where: { ...where, id }, orderBy: { id: 'desc' }, take })
       return { rows, hasMore: rows.length === take }

@@ -2,7 +2,7 @@ import type { SkillId } from '../../../contract/kit/ids.ts'
 import type { SkillFileEntry } from '../../../contract/skills.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { notFound } from '../../kit/errors.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { SKILL_MD_PATH } from './files.ts'
 
@@ -29,7 +29,7 @@ export async function openSkillContent(deps: Deps, { organizationId }: Actor, id
 const readFiles = (deps: Deps, organizationId: string, skillId: string): Pages<SkillFileEntry> =>
   pages({
     atOnce: FILES_AT_ONCE,
-    read: async ({ after, take }: Place<FileRow>) => {
+    read: async ({ after, take }: PageStart<FileRow>) => {
       const rows = await deps.db.$queryRaw<FileRow[]>`
         SELECT path, is_base64 AS "isBase64", bytes FROM (
           SELECT f.*, sum(f.size_bytes) OVER (ORDER BY f.path ROWS UNBOUNDED PRECEDING) AS up_to

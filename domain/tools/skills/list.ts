@@ -1,7 +1,7 @@
 import type { Skill } from '../../../contract/skills.ts'
 import type { Skill as SkillRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
-import { type Pages, type Place, pages } from '../../kit/lists.ts'
+import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { presentSkill } from './present.ts'
 
@@ -12,7 +12,7 @@ const SKILLS_AT_ONCE = 8
 export const listSkills = (deps: Deps, { organizationId }: Actor): Pages<Skill> =>
   pages({
     atOnce: SKILLS_AT_ONCE,
-    read: async ({ after, take }: Place<SkillRow>) => {
+    read: async ({ after, take }: PageStart<SkillRow>) => {
       const where = { organizationId, id: { lt: after?.id } }
       const rows = await deps.db.skill.findMany({ where, orderBy: { id: 'desc' }, take })
       return { rows, hasMore: rows.length === take }

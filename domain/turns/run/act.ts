@@ -1,7 +1,7 @@
 import type { NewEvent } from '../../events/log/append.ts'
 import { actStep } from '../../events/log/steps.ts'
 import { newUuid } from '../../kit/ids.ts'
-import type { MaskedCall } from '../../tools/call-secrets/mask.ts'
+import type { RedactedCall } from '../../tools/call-secrets/redact-call.ts'
 import { type CheckedCall, checkArguments } from '../../tools/capabilities/arguments/check.ts'
 import type { Tool } from '../../tools/capabilities/capability.ts'
 import type { Toolset } from '../../tools/capabilities/toolset.ts'
@@ -19,7 +19,7 @@ export async function beginAct(
   deps: Deps,
   context: TurnContext,
   iteration: number,
-  toolCalls: MaskedCall[],
+  toolCalls: RedactedCall[],
   signal: AbortSignal,
 ): Promise<{ events: NewEvent[]; plan: ActPlan }> {
   const execId = newUuid()
@@ -46,7 +46,7 @@ export async function beginAct(
 async function findProblems(
   deps: Deps,
   { toolset, organizationId }: TurnContext,
-  toolCalls: MaskedCall[],
+  toolCalls: RedactedCall[],
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
   const checked: CheckedCall[] = []
@@ -65,7 +65,7 @@ async function findProblems(
 }
 
 /** Only the service's own schemas are compiled in process. */
-const isOwnSchema = (tool: Tool | undefined): boolean => tool !== undefined && tool.schemaOwner !== 'stranger'
+const isOwnSchema = (tool: Tool | undefined): boolean => tool !== undefined && tool.schemaOwner !== 'external'
 
 function noSuchTool(toolset: Toolset, name: string): string {
   const names = [...toolset.keys()].slice(0, MAX_NAMES_SHOWN)
@@ -73,7 +73,7 @@ function noSuchTool(toolset: Toolset, name: string): string {
 }
 
 /** Returns cancelled results for calls made with the turn's last model call: no later one would read real results. */
-export function refuseCalls(context: TurnContext, iteration: number, toolCalls: MaskedCall[]): NewEvent[] {
+export function refuseCalls(context: TurnContext, iteration: number, toolCalls: RedactedCall[]): NewEvent[] {
   const error = `The turn has reached its limit of ${iteration} model calls.`
   return toolCalls.map((call) => {
     const displayName = context.toolset.get(call.name)?.displayName ?? null

@@ -19,7 +19,7 @@ import {
 } from '../../models/llm/model.ts'
 import { existingImages } from '../../session-data/images/existing.ts'
 import { readImage } from '../../session-data/images/read.ts'
-import { revealMessages } from '../../tools/call-secrets/reveal.ts'
+import { decryptMessages } from '../../tools/call-secrets/decrypt.ts'
 import type { Deps } from '../deps.ts'
 import { createDeltaWriter, type Delta } from './delta-writer.ts'
 import type { ModelCall } from './model-call.ts'
@@ -158,8 +158,8 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   const { context, attempt, deps } = call
   const ended = AbortSignal.any([attempt.signal, broken])
   // Loaded before the limits begin: the model's silence counts from its request.
-  const revealed = await revealMessages(deps, context.sessionId, call.given.messages, context.secrets)
-  const messages = await loadImages(deps, imageReader(call), revealed.messages, ended)
+  const decrypted = await decryptMessages(deps, context.sessionId, call.modelInput.messages, context.secrets)
+  const messages = await loadImages(deps, imageReader(call), decrypted.messages, ended)
   const limits = createLimits(deps.limits)
   const slowDown = createPace()
   const whole = createTextRepair()
@@ -170,7 +170,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
       systemPrompt: call.systemPrompt,
       messages,
       providerData: context.providerData,
-      tools: call.given.tools,
+      tools: call.modelInput.tools,
       reasoningEffort: context.reasoningEffort,
       callIndex: context.earlierCalls + call.iteration - 1,
       failures: context.attempts.failures,
@@ -186,7 +186,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     if (!(error instanceof ModelError)) throw error
     // A provider may quote what it was sent, and a call that it is making.
     const isMaking = (hasAnswered || error.hasAnswered) && offersSecrets(call)
-    throw revealed.hasSecrets || isMaking ? error.inOwnWords() : error
+    throw decrypted.hasSecrets || isMaking ? error.inOwnWords() : error
   } finally {
     limits.clear()
   }

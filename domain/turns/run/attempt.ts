@@ -71,7 +71,7 @@ export async function raiseFence(
 }
 
 /** Waits until Temporal knows of an attempt's turn. Rejects with the signal's reason when the attempt is aborted. */
-export async function untilKnown({ early, signal }: Attempt): Promise<void> {
+export async function waitForWorkflow({ early, signal }: Attempt): Promise<void> {
   if (early !== undefined && !early.isKnown) await rejectOnAbort(signal, early.known)
 }
 

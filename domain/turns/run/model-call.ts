@@ -15,7 +15,7 @@ export type ModelCall = {
   profile: Profile | undefined
   ask: Model
   systemPrompt: string
-  given: ModelInput
+  modelInput: ModelInput
   step: string
   iteration: number
   execId: string

@@ -16,7 +16,7 @@ const SETTLED_MS = 2 * LEASE_MS
 /** Time for which the open polls of a vanished machine may still receive activities. */
 const POLLS_MS = 75_000
 
-type Place = Pick<Deps, 'db' | 'attempts'>
+type LeaseDeps = Pick<Deps, 'db' | 'attempts'>
 
 const LIVES = Prisma.sql`seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
 
@@ -36,19 +36,19 @@ export const inShareSql = ({ attempts }: Pick<Deps, 'attempts'>, id: Prisma.Sql)
 }
 
 /** Notes that this process lives: the steps that it has begun are left to it. */
-export async function renewLease({ db, attempts }: Place): Promise<void> {
+export async function renewLease({ db, attempts }: LeaseDeps): Promise<void> {
   await db.$executeRawUnsafe(RENEW_LEASE, attempts.process)
 }
 
 /** Gives up the steps that this process has begun. Its activities are left to it for a moment. */
-export async function releaseLease({ db, attempts }: Place): Promise<void> {
+export async function releaseLease({ db, attempts }: LeaseDeps): Promise<void> {
   await db.$executeRaw`
     UPDATE processes SET seen_at = 'epoch', taken_until = clock_timestamp() + make_interval(secs => ${STOPS_MS / 1000})
     WHERE number = ${attempts.process}::bigint`
 }
 
 /** Takes the dead processes, so that no other process takes them for a while. Returns their numbers. */
-export async function takeDead({ db, attempts }: Place): Promise<number[]> {
+export async function takeDead({ db, attempts }: LeaseDeps): Promise<number[]> {
   const dead = await db.$queryRaw<{ number: number }[]>`
     UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
     WHERE seen_at < clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})

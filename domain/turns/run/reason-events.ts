@@ -4,17 +4,17 @@ import { withoutImages } from '../../conversation/read.ts'
 import type { NewEvent } from '../../events/log/append.ts'
 import { attemptStep } from '../../events/log/steps.ts'
 import { newUuid, toId } from '../../kit/ids.ts'
-import type { MaskedCall } from '../../tools/call-secrets/mask.ts'
-import { withSecrets } from '../../tools/call-secrets/seal.ts'
+import { withSecrets } from '../../tools/call-secrets/encrypt.ts'
+import type { RedactedCall } from '../../tools/call-secrets/redact-call.ts'
 import { presentCall } from '../calls.ts'
 import type { Answer } from './answer.ts'
 import type { ModelCall } from './model-call.ts'
 
 /** An answer without the secrets of its calls. */
-type MaskedAnswer = Omit<Answer, 'toolCalls'> & { toolCalls: MaskedCall[] }
+type RedactedAnswer = Omit<Answer, 'toolCalls'> & { toolCalls: RedactedCall[] }
 
 /** An answer with its cost in USD, null when the price is unknown. */
-export type PricedAnswer = MaskedAnswer & { costUsd: string | null }
+export type PricedAnswer = RedactedAnswer & { costUsd: string | null }
 
 const modelMetadata = ({ model }: ModelCall) => ({
   model: model.name,
@@ -44,14 +44,14 @@ export const retryingEvent = ({ iteration }: ModelCall, data: EventData<'reason.
 })
 
 export function generationEvent(call: ModelCall, answer: PricedAnswer | { error: string }): NewEvent {
-  const { context, model, given } = call
+  const { context, model, modelInput } = call
   const success = !('error' in answer)
   const { failures, waitedMs } = context.attempts
   return {
     type: 'llm.generation',
-    parts: { messages: given.messages.map(withoutImages) },
+    parts: { messages: modelInput.messages.map(withoutImages) },
     data: {
-      ...(given.thresholds === undefined ? {} : { thresholds: given.thresholds }),
+      ...(modelInput.thresholds === undefined ? {} : { thresholds: modelInput.thresholds }),
       tools: [...context.toolset.values()].map(({ spec, displayName }) => ({
         name: spec.name,
         description: spec.description,
@@ -64,7 +64,7 @@ export function generationEvent(call: ModelCall, answer: PricedAnswer | { error:
         success,
         duration_ms: Date.now() - call.startedAt,
         ...(failures > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
-        ...(given.compaction === undefined ? {} : { compaction: given.compaction }),
+        ...(modelInput.compaction === undefined ? {} : { compaction: modelInput.compaction }),
         ...(success ? outcome(answer) : { error: answer.error }),
       },
     },
@@ -98,7 +98,7 @@ const outcome = (answer: PricedAnswer) => ({
   cost_usd: answer.costUsd,
 })
 
-export function answerEvents(call: ModelCall, answer: MaskedAnswer): NewEvent[] {
+export function answerEvents(call: ModelCall, answer: RedactedAnswer): NewEvent[] {
   const { deps, context, model, iteration } = call
   const { sessionId, turnId } = context
   const message = {

@@ -9,7 +9,7 @@ import { costOf } from '../../models/llm/cost.ts'
 import { ModelError, type ModelToolCall } from '../../models/llm/model.ts'
 import { findProfile } from '../../models/llm/profiles/find.ts'
 import { openModel } from '../../models/llm-providers/open-model.ts'
-import { type MaskedCall, maskCall } from '../../tools/call-secrets/mask.ts'
+import { type RedactedCall, redactCall } from '../../tools/call-secrets/redact-call.ts'
 import { withDefaults } from '../../tools/capabilities/arguments/defaults.ts'
 import { freshen, isAnyStale } from '../../tools/capabilities/freshen.ts'
 import { actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
@@ -18,7 +18,7 @@ import { startNext, startNextOf } from '../queue.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
-import { appendAs, hasTooManyClaims, RightLost, untilKnown, whileTurnRuns } from './attempt.ts'
+import { appendAs, hasTooManyClaims, RightLost, waitForWorkflow, whileTurnRuns } from './attempt.ts'
 import type { ModelCall } from './model-call.ts'
 import {
   answerEvents,
@@ -54,7 +54,7 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   if (context.attempts.succeeded === false)
     return { outcome: 'failed', code: context.attempts.errorCode ?? 'llm_error' }
   const holder = holderOf(deps, context, attempt)
-  if (holder !== undefined) return { outcome: 'elsewhere', ...holder }
+  if (holder !== undefined) return { outcome: 'claimed_elsewhere', ...holder }
   if (await isTooOld(deps, context)) return { outcome: 'failed', code: 'turn_too_old' }
   const { model } = context
   if (model === undefined) return { outcome: 'failed', code: 'no_model' }
@@ -64,9 +64,9 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   const systemPrompt = await readSystemPrompt(deps, context)
   const reasoned = await whileTurnRuns(deps, turn, attempt, (live) => {
     const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
-    const given = buildModelInput({ ...context, systemPrompt, contextTokens })
+    const modelInput = buildModelInput({ ...context, systemPrompt, contextTokens })
     const place = { step, iteration, execId: newUuid(), attempt: live, startedAt: Date.now() }
-    return callModel({ deps, context, model, profile, ask, systemPrompt, given, ...place })
+    return callModel({ deps, context, model, profile, ask, systemPrompt, modelInput, ...place })
   })
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
 }
@@ -81,7 +81,7 @@ function holderOf(
 ): { process?: number } | undefined {
   if (fence === undefined || attempt.early?.holdsStep) return undefined
   const isActivity = attempt.fence > 0
-  if (holderLives && fence !== -process && (attempt.yields || !isActivity)) return { process: -fence }
+  if (holderLives && fence !== -process && (attempt.mayHandOver || !isActivity)) return { process: -fence }
   return isActivity ? undefined : {}
 }
 
@@ -136,7 +136,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     await starting
-    await untilKnown(call.attempt)
+    await waitForWorkflow(call.attempt)
     return recordFailure(call, error)
   }
 }
@@ -145,7 +145,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
 async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEvent[]> {
   if (call.attempt.early?.isKnown !== false) return rest
   if (rest.length > 0) await append(call, own(call, rest))
-  await untilKnown(call.attempt)
+  await waitForWorkflow(call.attempt)
   return []
 }
 
@@ -154,22 +154,22 @@ async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEven
  */
 function fillIn({ context }: ModelCall, toolCall: ModelToolCall): ModelToolCall {
   const tool = context.toolset.get(toolCall.name)?.tool
-  if (tool?.schemaOwner !== 'stranger' || toolCall.argumentsError !== undefined) return toolCall
+  if (tool?.schemaOwner !== 'external' || toolCall.argumentsError !== undefined) return toolCall
   return { ...toolCall, arguments: withDefaults(tool.parameters, toolCall.arguments) }
 }
 
 /** Takes the secrets out of a call. A client's tool has none; a model may call a tool that its agent no longer has. */
-function withoutSecrets({ deps, context }: ModelCall, toolCall: ModelToolCall): MaskedCall {
+function withoutSecrets({ deps, context }: ModelCall, toolCall: ModelToolCall): RedactedCall {
   const offered = context.toolset.get(toolCall.name)
-  if (offered !== undefined) return offered.tool === undefined ? toolCall : maskCall(offered.tool, toolCall)
+  if (offered !== undefined) return offered.tool === undefined ? toolCall : redactCall(offered.tool, toolCall)
   const tools = deps.capabilities.flatMap(({ tools }) => tools)
-  return maskCall(
+  return redactCall(
     tools.find(({ name }) => name === toolCall.name),
     toolCall,
   )
 }
 
-async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: MaskedCall[]): Promise<Reasoned> {
+async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: RedactedCall[]): Promise<Reasoned> {
   const { deps, context, iteration } = call
   if (iteration >= deps.limits.maxTurnIterations) {
     await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])

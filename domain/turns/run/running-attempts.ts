@@ -16,7 +16,7 @@ export type Attempt = {
   readonly raising?: Promise<unknown> | undefined
   signal: AbortSignal
   /** True for an activity that leaves the step to the living process in which it has begun without one. */
-  yields?: boolean
+  mayHandOver?: boolean
   /** Set for an attempt that begins before Temporal knows of the turn. The step ends only after that. */
   early?: {
     /** True when the step is the attempt's own from the beginning. */
@@ -39,7 +39,7 @@ export type Reasoned =
   /** The model failed for the n-th time in a row and will be asked again. */
   | { outcome: 'retry'; failures: number; afterMs: number }
   /** The step is another attempt's. `process` is set if a living process has begun it. */
-  | { outcome: 'elsewhere'; process?: number }
+  | { outcome: 'claimed_elsewhere'; process?: number }
 
 /**
  * Attempts at reason steps that run in this process. Their waiters come and go: the workflow's local activity waits for a
@@ -79,9 +79,9 @@ export type RunningAttempts = {
   /** Takes a place for an attempt that an activity makes by itself. The result gives it back. */
   occupy(owner: string): (() => void) | undefined
   /** Reports whether a worker of this process polls. A polling worker reopens closed attempts. */
-  useWorker(polls: boolean): void
+  setPolling(polls: boolean): void
   /** Reports whether the latest start of a workflow succeeded. */
-  noteStart(hasSucceeded: boolean): void
+  reportStart(hasSucceeded: boolean): void
   /** Begins nothing more, and aborts the attempts that no activity waits for. */
   close(): void
   /** Turns of attempts whose expected activity has not come. Each is reported once in a while. */
@@ -334,7 +334,7 @@ export function createRunningAttempts({
         return { outcome: 'unfinished', process }
       }
       forget(key, running)
-      return reasoned.outcome === 'elsewhere' ? { ...reasoned, outcome: 'unfinished' } : reasoned
+      return reasoned.outcome === 'claimed_elsewhere' ? { ...reasoned, outcome: 'unfinished' } : reasoned
     },
     adopt: async (turn, iteration, by) => {
       const key = keyOf(turn, iteration)
@@ -358,18 +358,18 @@ export function createRunningAttempts({
           }
           const reasoned = await running.outcome
           forget(key, running)
-          return reasoned.outcome === 'elsewhere' ? undefined : reasoned
+          return reasoned.outcome === 'claimed_elsewhere' ? undefined : reasoned
         } finally {
           by.signal.removeEventListener('abort', cancel)
           running.lostAt = performance.now() + ADOPT_LIMIT_MS
         }
       })
     },
-    useWorker: (now) => {
+    setPolling: (now) => {
       polls = now
       if (now) isClosed = false
     },
-    noteStart: (hasSucceeded) => {
+    reportStart: (hasSucceeded) => {
       canStart = hasSucceeded
     },
     occupy: shares.take,

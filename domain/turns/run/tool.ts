@@ -11,11 +11,11 @@ import { WriterLost } from '../../kit/session-scope.ts'
 import { openSessionDatabases } from '../../session-data/databases/open-session-databases.ts'
 import { openSessionFiles } from '../../session-data/files/open-session-files.ts'
 import { openSessionStorage } from '../../session-data/storage/open-session-storage.ts'
-import { hideIn, hideInError } from '../../tools/call-secrets/hide.ts'
-import { type Hidden, maskResult } from '../../tools/call-secrets/mask.ts'
+import { readArguments } from '../../tools/call-secrets/decrypt.ts'
+import { withSecrets } from '../../tools/call-secrets/encrypt.ts'
 import { type CallSecret, secretsOf } from '../../tools/call-secrets/places.ts'
-import { readArguments } from '../../tools/call-secrets/reveal.ts'
-import { withSecrets } from '../../tools/call-secrets/seal.ts'
+import { type Hidden, redactResult } from '../../tools/call-secrets/redact-call.ts'
+import { redactError, redactText } from '../../tools/call-secrets/redact-text.ts'
 import { type Tool, ToolError } from '../../tools/capabilities/capability.ts'
 import { InputRequired } from '../../tools/capabilities/questions.ts'
 import type { ToolOutput } from '../../tools/capabilities/tool-output.ts'
@@ -166,7 +166,7 @@ async function resultOf(
   let reports = 0
   const progress = createProgressWriter(async ({ message, ...counts }) => {
     const name = progressStep(iteration, claims, ++reports, call.id)
-    const said = message === undefined ? {} : { message: storableText(hideIn(message, hidden)) }
+    const said = message === undefined ? {} : { message: storableText(redactText(message, hidden)) }
     const data = { turn_id: toId('turn', turn.turnId), tool_call_id: call.id, ...counts, ...said }
     await appendAs(deps, turn, step, attempt, [{ type: 'tool.progress', step: name, execId: call.execId, data }])
   })
@@ -189,10 +189,10 @@ async function resultOf(
       if (error instanceof InputRequired) return error
       if (error instanceof WriterLost) throw new RightLost(error.outcome)
       if (error instanceof DomainError || error instanceof ToolError)
-        return { status: 'error', error: storableText(hideIn(error.message, hidden).slice(0, MAX_ERROR_LENGTH)) }
+        return { status: 'error', error: storableText(redactText(error.message, hidden).slice(0, MAX_ERROR_LENGTH)) }
       // Whether the tool has had its effect is then unknown, but another attempt finds out.
-      if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw hideInError(error, hidden)
-      const err = hideInError(error, hidden)
+      if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw redactError(error, hidden)
+      const err = redactError(error, hidden)
       deps.log.error({ err, tool: tool.name, turn: toId('turn', turn.turnId) }, 'tool failed')
       return { status: 'error', error: 'The tool failed because of an error in the service.' }
     }
@@ -238,7 +238,7 @@ function toResult(tool: Tool, { value, images = [] }: ToolOutput): CallResult {
   if (bytes > MAX_RESULT_BYTES) {
     return { status: 'error', error: `The result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} can be given back.` }
   }
-  const { value: text, hidden } = maskResult(tool, json)
+  const { value: text, hidden } = redactResult(tool, json)
   return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)], hidden }
 }
 

@@ -70,11 +70,12 @@ async function createExecution(given: NewSchedule, state: Partial<Prisma.Schedul
   return { schedule, place: { organizationId, executionId } }
 }
 
-type Place = Awaited<ReturnType<typeof createExecution>>['place']
-const run = (place: Place) => execute(deps, place, new AbortController().signal)
-const read = ({ executionId }: Place) => deps.db.scheduleExecution.findUniqueOrThrow({ where: { id: executionId } })
+type CreatedExecution = Awaited<ReturnType<typeof createExecution>>['place']
+const run = (place: CreatedExecution) => execute(deps, place, new AbortController().signal)
+const read = ({ executionId }: CreatedExecution) =>
+  deps.db.scheduleExecution.findUniqueOrThrow({ where: { id: executionId } })
 const readSchedule = ({ id }: Schedule) => deps.db.schedule.findUniqueOrThrow({ where: { id } })
-const requestsOf = ({ executionId }: Place) => received.filter(({ id }) => id === executionId)
+const requestsOf = ({ executionId }: CreatedExecution) => received.filter(({ id }) => id === executionId)
 
 const request = (path: string, more: object = {}) => ({
   targetName: 'http_request',

@@ -60,7 +60,7 @@ describe('an activity that comes to an attempt of its process', () => {
 
 describe('a step that has begun in another process', () => {
   const OTHER = 4711
-  const ELSEWHERE = { outcome: 'elsewhere', process: OTHER }
+  const CLAIMED_ELSEWHERE = { outcome: 'claimed_elsewhere', process: OTHER }
 
   const seen = (secsAgo: number) => deps.db.$executeRaw`
     INSERT INTO processes (number, seen_at) VALUES (${OTHER}, now() - make_interval(secs => ${secsAgo}))
@@ -73,22 +73,22 @@ describe('a step that has begun in another process', () => {
   }
 
   it.each([
-    ['is left to it by all but an activity that has sought it long enough', 0, [ELSEWHERE, ELSEWHERE]],
-    ['is for an activity when the process has died', 4, [{ outcome: 'elsewhere' }, { outcome: 'answered' }]],
+    ['is left to it by all but an activity that has sought it long enough', 0, [CLAIMED_ELSEWHERE, CLAIMED_ELSEWHERE]],
+    ['is for an activity when the process has died', 4, [{ outcome: 'claimed_elsewhere' }, { outcome: 'answered' }]],
   ])('%s', async (_what, secsAgo, [ofTask, ofActivity]) => {
     const turn = await createClaimed(-OTHER)
     await seen(secsAgo)
     const { process } = deps.attempts
     expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual(ofTask)
-    expect(await reason(deps, turn, 1, { fence: 7, signal: never, yields: true })).toMatchObject(ofActivity ?? {})
+    expect(await reason(deps, turn, 1, { fence: 7, signal: never, mayHandOver: true })).toMatchObject(ofActivity ?? {})
     expect(await reason(deps, turn, 1, { fence: 8, signal: never })).toMatchObject({ outcome: 'answered' })
   })
 
   it('is left to activities by workflow tasks once one of them has taken it', async () => {
     const turn = await createClaimed(7)
     const { process } = deps.attempts
-    expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual({ outcome: 'elsewhere' })
-    expect(await reason(deps, turn, 1, { fence: 8, signal: never, yields: true })).toMatchObject({
+    expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual({ outcome: 'claimed_elsewhere' })
+    expect(await reason(deps, turn, 1, { fence: 8, signal: never, mayHandOver: true })).toMatchObject({
       outcome: 'answered',
     })
   })
@@ -97,8 +97,8 @@ describe('a step that has begun in another process', () => {
     const { process } = deps.attempts
     const turn = await createClaimed(-process)
     await renewLease(deps)
-    expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual({ outcome: 'elsewhere' })
-    expect(await reason(deps, turn, 1, { fence: 8, signal: never, yields: true })).toMatchObject({
+    expect(await reason(deps, turn, 1, { fence: -process, signal: never })).toEqual({ outcome: 'claimed_elsewhere' })
+    expect(await reason(deps, turn, 1, { fence: 8, signal: never, mayHandOver: true })).toMatchObject({
       outcome: 'answered',
     })
     await releaseLease(deps)

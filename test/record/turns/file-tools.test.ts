@@ -1,5 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { createSessionLines } from '../../../domain/kit/session-lines.ts'
+import { createSessionMutex } from '../../../domain/kit/session-mutex.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../../domain/turns/run/tool.ts'
@@ -42,7 +42,7 @@ const attempt = (fence: number, signal = new AbortController().signal) => ({ fen
 const withChange = (when: 'before' | 'after', between: () => Promise<void>): Deps => ({
   ...deps,
   // The attempt is in a process of its own.
-  fileLines: createSessionLines(),
+  fileMutex: createSessionMutex(),
   fileStore: {
     ...deps.fileStore,
     change: async (change) => {

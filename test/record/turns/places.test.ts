@@ -42,7 +42,7 @@ function createProcess() {
     places: 5,
     handOverMs: 1,
   })
-  attempts.useWorker(true)
+  attempts.setPolling(true)
   const deps: Deps = {
     ...service.platform.deps,
     attempts,

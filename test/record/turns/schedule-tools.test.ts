@@ -1,7 +1,7 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { newUuid } from '../../../domain/kit/ids.ts'
 import type { Clock } from '../../../domain/schedules/clock/clock.ts'
-import { MAX_OF_SESSION, openSessionSchedules } from '../../../domain/schedules/of-session.ts'
+import { MAX_PER_SESSION, openSessionSchedules } from '../../../domain/schedules/open-session-schedules.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import { failTool, runTool } from '../../../domain/turns/run/tool.ts'
@@ -193,16 +193,16 @@ describe('a schedule that a tool call makes', () => {
 })
 
 describe('the quotas', () => {
-  it(`are ${MAX_OF_SESSION} of a session, however many are made at once`, async () => {
+  it(`are ${MAX_PER_SESSION} of a session, however many are made at once`, async () => {
     const calls = await createCalls(...[0, 1, 2, 3].map((n) => create(`${n}`)))
     const { organizationId, sessionId } = calls.turn
-    await insertSchedules(deps, MAX_OF_SESSION - 2, (n) => ({ organizationId, sessionId, toolName: `old ${n}` }))
+    await insertSchedules(deps, MAX_PER_SESSION - 2, (n) => ({ organizationId, sessionId, toolName: `old ${n}` }))
     // Administrators' do not count.
     await insertSchedules(deps, 5, () => ({ organizationId, sessionId }))
     await Promise.all([0, 1, 2, 3].map((n) => calls.run(n)))
     const results = await resultsOf(calls.id)
     expect(results.filter((result) => typeof result === 'object')).toHaveLength(2)
-    const tooMany = `A session has at most ${MAX_OF_SESSION} schedules that its agent has made; delete one first`
+    const tooMany = `A session has at most ${MAX_PER_SESSION} schedules that its agent has made; delete one first`
     expect(results.filter((result) => typeof result === 'string')).toEqual([tooMany, tooMany])
   })
 

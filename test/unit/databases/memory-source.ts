@@ -8,7 +8,7 @@ import {
   PAGE_BYTES,
   type PageSource,
   type Store,
-} from '../../../domain/session-data/databases/keeper/keeper.ts'
+} from '../../../domain/session-data/databases/sqlite-runner/sqlite-runner.ts'
 
 /** A database's record in memory. */
 export type MemorySource = PageSource & {
@@ -79,7 +79,7 @@ export function dump(db: DatabaseSync): unknown {
 
 /** Reads everything that is in the record. */
 export function dumpSource(source: MemorySource): unknown {
-  const folder = mkdtempSync(join(tmpdir(), 'keeper-test-'))
+  const folder = mkdtempSync(join(tmpdir(), 'sqlite-runner-test-'))
   try {
     writeFileSync(join(folder, 'x.db'), source.toFile())
     const db = new DatabaseSync(join(folder, 'x.db'))

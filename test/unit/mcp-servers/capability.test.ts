@@ -29,7 +29,7 @@ describe('the capability of a server', () => {
         displayName: 'Files: Read it',
         description: 'Does read.',
         parameters: { type: 'object', properties: { text: { type: 'string' } } },
-        schemaOwner: 'stranger',
+        schemaOwner: 'external',
         needsApproval: false,
         mayRunAgain: true,
         timeoutMs: 630_000,

@@ -1,5 +1,5 @@
 import { InputRequired } from '../../../domain/tools/capabilities/questions.ts'
-import { createHiding } from '../../../domain/tools/mcp/protocol/credentials.ts'
+import { createRedaction } from '../../../domain/tools/mcp/protocol/credentials.ts'
 import type { HostileServer } from '../../support/hostile-mcp-server.ts'
 import { callOf, closeAll, endpointOf, never, newClient, newServer } from './support.ts'
 
@@ -8,7 +8,7 @@ closeAll()
 const KEY = 'ab"cd /secret'
 const TEAM = 'blue-team-1'
 const CREDENTIALS = { apiKey: KEY, headers: { 'X-Team': TEAM, 'X-Login': 'Basic dXNlcjpwYXNz', 'X-Region': 'eu-1' } }
-const hide = createHiding(CREDENTIALS)
+const redact = createRedaction(CREDENTIALS)
 const OBJECT = { type: 'object' }
 
 describe('credentials', () => {
@@ -23,18 +23,20 @@ describe('credentials', () => {
     ['nothing of fewer than 8 characters', 'in eu-1', 'in eu-1'],
     ['no other value', { a: 1, b: null, c: true, d: 'x' }, { a: 1, b: null, c: true, d: 'x' }],
   ])('are hidden: %s', (_, value, expected) => {
-    expect(hide(value)).toEqual(expected)
+    expect(redact(value)).toEqual(expected)
   })
 
   it('leave numbers as they are', () => {
-    expect(createHiding({ apiKey: '12345678', headers: {} })({ id: 12_345_678, text: 'a 12345678' })).toEqual({
+    expect(createRedaction({ apiKey: '12345678', headers: {} })({ id: 12_345_678, text: 'a 12345678' })).toEqual({
       id: 12_345_678,
       text: 'a [hidden]',
     })
   })
 
   it('are characters, no pattern', () => {
-    expect(createHiding({ apiKey: '(.*)[a-z]+$', headers: {} })('abcdefghij (.*)[a-z]+$')).toBe('abcdefghij [hidden]')
+    expect(createRedaction({ apiKey: '(.*)[a-z]+$', headers: {} })('abcdefghij (.*)[a-z]+$')).toBe(
+      'abcdefghij [hidden]',
+    )
   })
 })
 

@@ -34,7 +34,7 @@ function createSite(places = 3) {
     unattendedMs: UNATTENDED_MS,
     recordedMs: RECORDED_MS,
   })
-  attempts.useWorker(true)
+  attempts.setPolling(true)
   const begin = (turn = TURN, signal = never, iteration = 1) => attempts.begin(turn, iteration, owner, signal)
   const adopt = (fence: number, signal = never) => attempts.adopt(TURN, 1, { fence, signal })
   return { attempts, runs, raised, options, begin, adopt }
@@ -92,12 +92,12 @@ describe('a step that is begun', () => {
     const { begin, runs, adopt } = createSite()
     const begun = begin()
     await settle()
-    last(runs).end.resolve({ outcome: 'elsewhere', ...holder })
+    last(runs).end.resolve({ outcome: 'claimed_elsewhere', ...holder })
     expect(await begun).toEqual({ outcome: 'unfinished', ...holder })
     const again = begin()
     const adopted = adopt(9)
     await settle()
-    last(runs).end.resolve({ outcome: 'elsewhere', ...holder })
+    last(runs).end.resolve({ outcome: 'claimed_elsewhere', ...holder })
     expect([await again, await adopted]).toEqual([{ outcome: 'unfinished', ...holder }, undefined])
   })
 
@@ -266,8 +266,8 @@ describe('an early attempt', () => {
   })
 
   it.each([
-    ['no worker polls', ({ attempts }: ReturnType<typeof createSite>) => attempts.useWorker(false)],
-    ['a workflow could not be started', ({ attempts }: ReturnType<typeof createSite>) => attempts.noteStart(false)],
+    ['no worker polls', ({ attempts }: ReturnType<typeof createSite>) => attempts.setPolling(false)],
+    ['a workflow could not be started', ({ attempts }: ReturnType<typeof createSite>) => attempts.reportStart(false)],
     ['the worker stops', ({ attempts }: ReturnType<typeof createSite>) => attempts.close()],
     ['enough attempts run', ({ begin }: ReturnType<typeof createSite>) => void begin(OTHER)],
     ['one runs already', ({ attempts }: ReturnType<typeof createSite>) => void attempts.beginEarly(TURN, { owner })],
@@ -282,11 +282,11 @@ describe('an early attempt', () => {
 
   it('is begun again after a workflow could be started, and by a worker that polls again', () => {
     const { attempts } = createSite()
-    attempts.noteStart(false)
-    attempts.noteStart(true)
+    attempts.reportStart(false)
+    attempts.reportStart(true)
     expect(attempts.beginEarly(TURN, { owner })).toBeDefined()
     attempts.close()
-    attempts.useWorker(true)
+    attempts.setPolling(true)
     expect(attempts.beginEarly(OTHER, { owner })).toBeDefined()
   })
 })

@@ -10,7 +10,7 @@ import { InputRequired, type Question } from '../../capabilities/questions.ts'
 import type { Progress, ToolOutput } from '../../capabilities/tool-output.ts'
 import type { McpCall, McpEndpoint } from '../protocol/client.ts'
 import type { Connection } from '../protocol/connection.ts'
-import type { HideCredentials } from '../protocol/credentials.ts'
+import type { RedactCredentials } from '../protocol/credentials.ts'
 import { type Exchange, exchanges } from '../protocol/exchange.ts'
 import { LimitError } from '../protocol/failure.ts'
 import { MAX_QUESTIONS, MAX_ROUNDS, type McpTimes } from '../protocol/limits.ts'
@@ -42,20 +42,20 @@ export async function callOn(
   exchange: Exchange,
   times: McpTimes,
 ): Promise<ToolOutput> {
-  const { hide } = connection
-  const interview = createInterview(call.answers, hide)
+  const { redact } = connection
+  const interview = createInterview(call.answers, redact)
   exchange.elicit = interview.elicit
   connection.onToolsChanged = call.onToolsChanged
   connection.calls.add(exchange)
   try {
     const result = exchanges.run(exchange, () => request(connection, call, exchange.signal, times))
     const question = await Promise.race([result.then(() => undefined), interview.asked])
-    if (question === undefined) return read(await result, hide, endpoint, call)
+    if (question === undefined) return read(await result, redact, endpoint, call)
     // The tool was told that the user has cancelled. It may still have something to undo.
     await Promise.race([result.catch(() => {}), sleep(times.asked, exchange.signal).catch(() => {})])
     throw inputRequired(call, [question], stateOf(question))
   } catch (error) {
-    if (error instanceof UrlElicitationRequiredError) throw inputRequired(call, visitsOf(error, hide))
+    if (error instanceof UrlElicitationRequiredError) throw inputRequired(call, visitsOf(error, redact))
     throw error
   } finally {
     connection.calls.delete(exchange)
@@ -77,20 +77,20 @@ async function request(connection: Connection, call: McpCall, signal: AbortSigna
     // A server or proxy that knows the key must not answer a later round with the result of an earlier one.
     const suffix = `${round === 0 ? '' : `:${round}`}${again === 0 ? '' : `:again-${again}`}`
     const headers = { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` }
-    const onprogress = (given: McpProgress) => call.onProgress(readProgress(given, connection.hide))
+    const onprogress = (given: McpProgress) => call.onProgress(readProgress(given, connection.redact))
     const options = { signal, headers, onprogress }
     const result = await sendCall(connection, { params, inputSchema: call.inputSchema }, options, times)
     if (!asksForNothing(result)) return result
-    state = checkState(result.requestState, connection.hide)
+    state = checkState(result.requestState, connection.redact)
     await sleep(times.again, signal)
   }
   throw new LimitError(`has put the call off ${MAX_ROUNDS} times.`)
 }
 
-const readProgress = ({ progress, total, message }: McpProgress, hide: HideCredentials): Progress => ({
+const readProgress = ({ progress, total, message }: McpProgress, redact: RedactCredentials): Progress => ({
   progress,
   ...(total !== undefined && { total }),
-  ...(message !== undefined && { message: toLine(hide(message)) }),
+  ...(message !== undefined && { message: toLine(redact(message)) }),
 })
 
 type PutOff = { resultType: 'input_required'; requestState?: unknown }
@@ -101,9 +101,9 @@ const asksForNothing = (result: unknown): result is PutOff =>
 const isInputRequired = (result: unknown): result is { inputRequests?: unknown; requestState?: unknown } =>
   isRecord(result) && result.resultType === 'input_required'
 
-function read(result: unknown, hide: HideCredentials, endpoint: McpEndpoint, call: McpCall): ToolOutput {
-  if (!isInputRequired(result)) return toOutput(hide(result), endpoint.name)
-  throw inputRequired(call, toQuestions(result.inputRequests, hide), checkState(result.requestState, hide))
+function read(result: unknown, redact: RedactCredentials, endpoint: McpEndpoint, call: McpCall): ToolOutput {
+  if (!isInputRequired(result)) return toOutput(redact(result), endpoint.name)
+  throw inputRequired(call, toQuestions(result.inputRequests, redact), checkState(result.requestState, redact))
 }
 
 function inputRequired({ answers }: McpCall, questions: Question[], state?: string): Error {
@@ -112,9 +112,9 @@ function inputRequired({ answers }: McpCall, questions: Question[], state?: stri
 }
 
 /** Reads the addresses that an error tells the user to visit first. */
-function visitsOf({ elicitations }: UrlElicitationRequiredError, hide: HideCredentials): Question[] {
+function visitsOf({ elicitations }: UrlElicitationRequiredError, redact: RedactCredentials): Question[] {
   const list: unknown[] = Array.isArray(elicitations) ? elicitations : []
   if (list.length === 0) throw new LimitError('asks for a visit to an address, and does not say which.')
   if (list.length > MAX_QUESTIONS) throw new LimitError(`asks more than ${MAX_QUESTIONS} questions at once.`)
-  return list.map((one, at) => toQuestion(`${at}`, one, hide))
+  return list.map((one, at) => toQuestion(`${at}`, one, redact))
 }

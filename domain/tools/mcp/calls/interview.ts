@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ElicitRequest, ElicitResult } from '@modelcontextprotocol/client'
 import { isRecord } from '../../../../lib/is-record.ts'
 import type { Answers, Question } from '../../capabilities/questions.ts'
-import type { HideCredentials } from '../protocol/credentials.ts'
+import type { RedactCredentials } from '../protocol/credentials.ts'
 import { toQuestion } from './questions.ts'
 
 /** Key of the one question that a run asks in a session of the protocol. */
@@ -19,7 +19,7 @@ export type Interview = {
   asked: Promise<Question>
 }
 
-export function createInterview(answers: Answers[], hide: HideCredentials): Interview {
+export function createInterview(answers: Answers[], redact: RedactCredentials): Interview {
   const { promise: asked, resolve, reject } = Promise.withResolvers<Question>()
   // Nobody may wait for it.
   asked.catch(() => {})
@@ -38,7 +38,7 @@ export function createInterview(answers: Answers[], hide: HideCredentials): Inte
     elicit(params) {
       if (isOver) return { action: 'cancel' }
       try {
-        const question = toQuestion(KEY, params, hide)
+        const question = toQuestion(KEY, params, redact)
         const answer = answerTo(question)
         if (answer !== undefined) return answer
         resolve(question)

@@ -2,7 +2,7 @@ import type { ElicitRequest } from '@modelcontextprotocol/client'
 import { isRecord } from '../../../../lib/is-record.ts'
 import { storableText } from '../../../../lib/postgres-text.ts'
 import type { Question } from '../../capabilities/questions.ts'
-import type { HideCredentials } from '../protocol/credentials.ts'
+import type { RedactCredentials } from '../protocol/credentials.ts'
 import { LimitError } from '../protocol/failure.ts'
 import { boundedJson } from '../protocol/json-size.ts'
 import { MAX_MESSAGE_BYTES, MAX_QUESTIONS, MAX_SCHEMA_BYTES, MAX_STATE_BYTES } from '../protocol/limits.ts'
@@ -13,32 +13,36 @@ const MAX_URL_LENGTH = 2048
 const MAX_DEPTH = 16
 
 /** Reads the questions of an `input_required` result. Throws `LimitError` for a question that cannot be asked. */
-export function toQuestions(requests: unknown, hide: HideCredentials): Question[] {
+export function toQuestions(requests: unknown, redact: RedactCredentials): Question[] {
   const entries = Object.entries(isRecord(requests) ? requests : {})
   if (entries.length === 0) throw new LimitError('asks a question, and does not say which.')
   if (entries.length > MAX_QUESTIONS) throw new LimitError(`asks more than ${MAX_QUESTIONS} questions at once.`)
   return entries.map(([key, request]) => {
     const { method, params } = isRecord(request) ? request : {}
     if (method !== 'elicitation/create') {
-      const what = typeof method === 'string' ? toLine(hide(method)) : 'something unknown'
+      const what = typeof method === 'string' ? toLine(redact(method)) : 'something unknown'
       throw new LimitError(`asks for ${what}, which is not offered to servers.`)
     }
-    checkKey(key, hide)
-    return toQuestion(key, params, hide)
+    checkKey(key, redact)
+    return toQuestion(key, params, redact)
   })
 }
 
 /** Refuses a key that could not be stored and given back as it is. */
-function checkKey(key: string, hide: HideCredentials): void {
+function checkKey(key: string, redact: RedactCredentials): void {
   if (key.length > MAX_KEY_LENGTH) throw new LimitError('asks a question with a key that is too long.')
-  if (key === '__proto__' || key !== storableText(key) || key !== hide(key)) {
+  if (key === '__proto__' || key !== storableText(key) || key !== redact(key)) {
     throw new LimitError('asks a question with a key that cannot be used.')
   }
 }
 
 /** Reads one question: a form to fill in, or an address to visit. Throws `LimitError` when it cannot be asked. */
-export function toQuestion(key: string, params: ElicitRequest['params'] | unknown, hide: HideCredentials): Question {
-  const { message, mode, url, requestedSchema } = hide(isRecord(params) ? params : {})
+export function toQuestion(
+  key: string,
+  params: ElicitRequest['params'] | unknown,
+  redact: RedactCredentials,
+): Question {
+  const { message, mode, url, requestedSchema } = redact(isRecord(params) ? params : {})
   if (typeof message !== 'string') throw new LimitError('asks a question without a message.')
   const text = cutToBytes(message.replaceAll('\0', '').toWellFormed(), MAX_MESSAGE_BYTES)
   if (mode === 'url') return { key, message: text, url: checkUrl(url) }
@@ -59,9 +63,9 @@ function checkUrl(value: unknown): string {
 }
 
 /** Returns a state of the server. Throws `LimitError` when it could not be stored and given back byte for byte. */
-export function checkState(state: unknown, hide: HideCredentials): string | undefined {
+export function checkState(state: unknown, redact: RedactCredentials): string | undefined {
   if (state === undefined) return undefined
-  if (typeof state !== 'string' || state !== storableText(state) || state !== hide(state)) {
+  if (typeof state !== 'string' || state !== storableText(state) || state !== redact(state)) {
     throw new LimitError('asks questions with a state that cannot be used.')
   }
   if (Buffer.byteLength(state) > MAX_STATE_BYTES) {

@@ -1,6 +1,6 @@
 import { isRecord } from '../../../../lib/is-record.ts'
 import type { Discovered, ListedTool } from '../protocol/client.ts'
-import type { HideCredentials } from '../protocol/credentials.ts'
+import type { RedactCredentials } from '../protocol/credentials.ts'
 import { readHeaderParams } from '../protocol/header-params.ts'
 import { boundedJson } from '../protocol/json-size.ts'
 import { MAX_LEFT_OUT, MAX_TOOLS, MAX_TOOLS_BYTES } from '../protocol/limits.ts'
@@ -12,7 +12,7 @@ const MAX_DESCRIPTION_BYTES = 1024
 const SCHEMA = { maxBytes: 32 * 1024, maxDepth: 64 }
 
 /** Collects the tools of a list, within its limits. */
-export function createToolList(hide: HideCredentials) {
+export function createToolList(redact: RedactCredentials) {
   const tools = new Map<string, ListedTool>()
   const leftOut: Discovered['leftOut'] = []
   let sizeBytes = 0
@@ -30,7 +30,7 @@ export function createToolList(hide: HideCredentials) {
     leave,
     tools: () => [...tools.values()],
     add(value: unknown): void {
-      const listed = toListedTool(value, hide)
+      const listed = toListedTool(value, redact)
       const size = Buffer.byteLength(JSON.stringify(listed))
       const reason = 'reason' in listed ? listed.reason : excess(listed.name, size)
       if ('reason' in listed || reason !== undefined) {
@@ -44,8 +44,8 @@ export function createToolList(hide: HideCredentials) {
 }
 
 /** Reads a tool of a list. Returns the reason when it cannot be used. */
-function toListedTool(value: unknown, hide: HideCredentials): ListedTool | { name: string; reason: string } {
-  const tool = hide(isRecord(value) ? value : {})
+function toListedTool(value: unknown, redact: RedactCredentials): ListedTool | { name: string; reason: string } {
+  const tool = redact(isRecord(value) ? value : {})
   const { name, title, description, inputSchema } = tool
   if (typeof name !== 'string' || name === '') return { name: '', reason: 'it has no name' }
   if (name.length > MAX_NAME_LENGTH || !name.isWellFormed() || name.includes('\0')) {

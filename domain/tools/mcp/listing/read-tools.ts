@@ -13,8 +13,8 @@ export async function readTools(
   signal: AbortSignal | undefined,
   times: McpTimes,
 ): Promise<Discovered> {
-  const { client, hide } = connection
-  const list = createToolList(hide)
+  const { client, redact } = connection
+  const list = createToolList(redact)
   let ttlMs: number | undefined
   if (client.getServerCapabilities()?.tools !== undefined) {
     let cursor: string | undefined
@@ -40,9 +40,9 @@ export async function readTools(
 }
 
 /** Hides before it cuts: a part of a secret would not be found. */
-function instructionsOf({ client, hide }: Connection): string | undefined {
+function instructionsOf({ client, redact }: Connection): string | undefined {
   const instructions: unknown = client.getInstructions()
-  return typeof instructions === 'string' ? cutToBytes(hide(instructions), MAX_INSTRUCTIONS_BYTES) : undefined
+  return typeof instructions === 'string' ? cutToBytes(redact(instructions), MAX_INSTRUCTIONS_BYTES) : undefined
 }
 
 type Page = { tools: unknown[]; nextCursor: string | undefined; ttlMs: number | undefined }

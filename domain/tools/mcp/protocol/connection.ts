@@ -1,7 +1,7 @@
 import { Client, type jsonSchemaValidator, type PriorDiscovery, type Tool } from '@modelcontextprotocol/client'
 import { atMostEvery } from '../../../../lib/at-most-every.ts'
 import type { McpEndpoint } from './client.ts'
-import { createHiding, type HideCredentials } from './credentials.ts'
+import { createRedaction, type RedactCredentials } from './credentials.ts'
 import { type Exchange, exchanges } from './exchange.ts'
 import { headersOf } from './headers.ts'
 import { boundedJson } from './json-size.ts'
@@ -13,7 +13,7 @@ export type Connection = {
   client: Client
   isStateless: boolean
   /** Has to be applied to everything that the server says. */
-  hide: HideCredentials
+  redact: RedactCredentials
   /** Whether the server had given a session, which it may forget. */
   hasSession: () => boolean
   /** Whether the protocol was taken from an earlier connection, and may have changed since. */
@@ -60,7 +60,7 @@ export async function connect(connecting: Connecting): Promise<Connection> {
   const connection: Connection = {
     client,
     isStateless: false,
-    hide: createHiding(endpoint),
+    redact: createRedaction(endpoint),
     hasSession: () => transport.sessionId !== undefined,
     isAssumed: prior !== undefined,
     onToolsChanged: () => {},
@@ -88,13 +88,13 @@ export async function connect(connecting: Connecting): Promise<Connection> {
 }
 
 /** Returns a server's protocol as JSON for later connections. Undefined when it is unknown or too large. */
-export function protocolOf({ client, isStateless, hide }: Connection): PriorDiscovery | undefined {
+export function protocolOf({ client, isStateless, redact }: Connection): PriorDiscovery | undefined {
   if (!isStateless) return { kind: 'legacy' }
   const discover = client.getDiscoverResult()
   if (discover === undefined) return undefined
   // Instructions are long, and kept with the tools.
   const { instructions: _, ...rest } = discover
-  const prior: PriorDiscovery = { kind: 'modern', discover: hide(rest) }
+  const prior: PriorDiscovery = { kind: 'modern', discover: redact(rest) }
   return isSmall(prior) ? prior : undefined
 }
 

@@ -1,7 +1,7 @@
 import type { McpEndpoint } from './client.ts'
 
 /** Hides an endpoint's credentials in a text, or in all texts of a value of parsed JSON. */
-export type HideCredentials = <T>(value: T) => T
+export type RedactCredentials = <T>(value: T) => T
 
 /** A shorter value, such as the name of a region, is part of many words. */
 const MIN_LENGTH = 8
@@ -11,7 +11,7 @@ const HIDDEN = '[hidden]'
  * Returns how to hide an endpoint's key and the values of its headers, which a server may repeat. Numbers stay, and so do
  * values of fewer than 8 characters. The depth of what is given has to be bounded.
  */
-export function createHiding({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | 'headers'>): HideCredentials {
+export function createRedaction({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | 'headers'>): RedactCredentials {
   const values = [apiKey ?? '', ...Object.values(headers)].map((value) => value.trim())
   const parts = values.flatMap((value) => [value, withoutScheme(value), ...pairsIn(value), ...basicIn(value)])
   const secrets = new Set(parts.filter(({ length }) => length >= MIN_LENGTH))
@@ -19,7 +19,7 @@ export function createHiding({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | '
   // Longer ones first, since one may begin with another.
   const forms = [...new Set([...secrets].flatMap(formsOf))].sort((one, other) => other.length - one.length)
   const pattern = new RegExp(forms.map(escapePattern).join('|'), 'g')
-  return <T>(value: T) => hideIn(value, pattern) as T
+  return <T>(value: T) => redactValue(value, pattern) as T
 }
 
 /** Returns what follows the scheme in a value such as `Bearer abc`. */
@@ -47,11 +47,11 @@ const formsOf = (secret: string): string[] => [
   JSON.stringify(secret).slice(1, -1).replaceAll('/', '\\/'),
 ]
 
-function hideIn(value: unknown, pattern: RegExp): unknown {
+function redactValue(value: unknown, pattern: RegExp): unknown {
   if (typeof value === 'string') return value.replace(pattern, HIDDEN)
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((one) => hideIn(one, pattern))
+  if (Array.isArray(value)) return value.map((one) => redactValue(one, pattern))
   return Object.fromEntries(
-    Object.entries(value).map(([key, field]) => [key.replace(pattern, HIDDEN), hideIn(field, pattern)]),
+    Object.entries(value).map(([key, field]) => [key.replace(pattern, HIDDEN), redactValue(field, pattern)]),
   )
 }

@@ -1,7 +1,7 @@
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
 import type { McpEndpoint } from './client.ts'
-import { createHiding, type HideCredentials } from './credentials.ts'
+import { createRedaction, type RedactCredentials } from './credentials.ts'
 import type { Exchange } from './exchange.ts'
 import { StatusError } from './status-error.ts'
 import { toLine } from './text.ts'
@@ -14,11 +14,11 @@ export class LimitError extends Error {
 
 /** Describes an error of the library or of a request, in a sentence that names the server and quotes no secret. */
 export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?: Exchange): string {
-  const hide = createHiding(endpoint)
+  const redact = createRedaction(endpoint)
   const cause = causeOf(error, exchange)
   // The server's own words are hidden before they are cut: `hide` would miss a secret that was cut.
-  const words = addressWords(cause, exchange) ?? wordsOf(cause, endpoint, hide)
-  return `The MCP server "${toLine(endpoint.name)}" ${hide(words)}`
+  const words = addressWords(cause, exchange) ?? wordsOf(cause, endpoint, redact)
+  return `The MCP server "${toLine(endpoint.name)}" ${redact(words)}`
 }
 
 /** Describes the answer of an address at which there is something else than the server. Undefined for any other error. */
@@ -62,17 +62,17 @@ function knownIn(error: unknown, depth = 0): unknown {
   return knownIn(error.cause, depth + 1)
 }
 
-function wordsOf(error: unknown, endpoint: McpEndpoint, hide: HideCredentials): string {
+function wordsOf(error: unknown, endpoint: McpEndpoint, redact: RedactCredentials): string {
   if (error instanceof LimitError) return error.message
   if (error instanceof OutgoingError) return outgoingWords(error)
-  if (error instanceof StatusError) return withText(statusWords(error, endpoint), error.text, hide)
+  if (error instanceof StatusError) return withText(statusWords(error, endpoint), error.text, redact)
   if (error instanceof SdkHttpError) {
     const { text } = error.data
     const words = statusWords({ status: error.status, retryAfterSecs: undefined }, endpoint)
-    return withText(words, typeof text === 'string' ? text : '', hide)
+    return withText(words, typeof text === 'string' ? text : '', redact)
   }
-  if (error instanceof ProtocolError) return protocolWords(error, hide)
-  if (error instanceof SdkError) return sdkWords(error, hide)
+  if (error instanceof ProtocolError) return protocolWords(error, redact)
+  if (error instanceof SdkError) return sdkWords(error, redact)
   return 'does not answer in the protocol (MCP); its URL may be wrong.'
 }
 
@@ -105,29 +105,29 @@ function statusWords(
 }
 
 /** Replaces the advice, which would be a guess, by the text of a refusal. */
-function withText(words: string, text: string, hide: HideCredentials): string {
-  const said = messageIn(text, hide)
+function withText(words: string, text: string, redact: RedactCredentials): string {
+  const said = messageIn(text, redact)
   return said === '' ? words : `${words.replace(/(; an administrator .*)?\.$/, '')}: ${said}`
 }
 
 const MAX_PLAIN_LENGTH = 500
 
 /** Reads the message of a JSON-RPC error, or a short plain text. Other JSON and HTML say nothing to a model. */
-function messageIn(text: string, hide: HideCredentials): string {
+function messageIn(text: string, redact: RedactCredentials): string {
   try {
     const { message } = JSON.parse(text).error
-    return typeof message === 'string' ? toLine(hide(message)) : ''
+    return typeof message === 'string' ? toLine(redact(message)) : ''
   } catch {
-    return text.length <= MAX_PLAIN_LENGTH && !/^\s*[[{<]/.test(text) ? toLine(hide(text)) : ''
+    return text.length <= MAX_PLAIN_LENGTH && !/^\s*[[{<]/.test(text) ? toLine(redact(text)) : ''
   }
 }
 
-function protocolWords(error: ProtocolError, hide: HideCredentials): string {
+function protocolWords(error: ProtocolError, redact: RedactCredentials): string {
   if (isBrokenOff(error)) return 'ended its answer without a result; the call may have had its effect.'
-  return `refused the call (${error.code}): ${toLine(hide(error.message))}`
+  return `refused the call (${error.code}): ${toLine(redact(error.message))}`
 }
 
-function sdkWords({ code, message, data }: SdkError, hide: HideCredentials): string {
+function sdkWords({ code, message, data }: SdkError, redact: RedactCredentials): string {
   if (code === SdkErrorCode.RequestTimeout) {
     const { timeout } = (data ?? {}) as { timeout?: unknown }
     return typeof timeout === 'number' ? `did not answer within ${timeout / 1000} s.` : 'did not answer in time.'
@@ -136,7 +136,7 @@ function sdkWords({ code, message, data }: SdkError, hide: HideCredentials): str
     return 'was disconnected during the call, which may have had its effect.'
   }
   if (code === SdkErrorCode.InvalidResult || code === SdkErrorCode.UnsupportedResultType) {
-    return `answered against the protocol: ${toLine(hide(message))}`
+    return `answered against the protocol: ${toLine(redact(message))}`
   }
   return 'does not answer in the protocol (MCP); its URL may be wrong.'
 }

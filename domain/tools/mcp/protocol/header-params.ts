@@ -22,20 +22,20 @@ export function readHeaderParams(schema: Record<string, unknown>): 'none' | 'som
   return names.size === 0 ? 'none' : 'some'
 }
 
-type Place = 'root' | 'property' | 'elsewhere'
+type SchemaLevel = 'root' | 'property' | 'elsewhere'
 
-function isValid(schema: unknown, place: Place, names: Set<string>): boolean {
+function isValid(schema: unknown, place: SchemaLevel, names: Set<string>): boolean {
   if (!isRecord(schema)) return true
   if (KEY in schema && !isValidDeclaration(schema, place, names)) return false
   const { properties } = schema
-  const below: Place = place === 'elsewhere' ? 'elsewhere' : 'property'
+  const below: SchemaLevel = place === 'elsewhere' ? 'elsewhere' : 'property'
   return (
     (!isRecord(properties) || Object.values(properties).every((one) => isValid(one, below, names))) &&
     otherSchemas(schema).every((one) => isValid(one, 'elsewhere', names))
   )
 }
 
-function isValidDeclaration(schema: Record<string, unknown>, place: Place, names: Set<string>): boolean {
+function isValidDeclaration(schema: Record<string, unknown>, place: SchemaLevel, names: Set<string>): boolean {
   const name = schema[KEY]
   if (place !== 'property' || typeof name !== 'string' || !TOKEN.test(name) || !TYPES.has(schema.type)) return false
   const isNew = !names.has(name.toLowerCase())

@@ -1,5 +1,5 @@
 import { DatabaseName } from '../../../../../contract/databases.ts'
-import type { Statement } from '../../../../session-data/databases/keeper/keeper.ts'
+import type { Statement } from '../../../../session-data/databases/sqlite-runner/sqlite-runner.ts'
 import { ToolError } from '../../capability.ts'
 
 /** Time limit of the tools: 30 s for the SQL itself, and the wait for a process. */

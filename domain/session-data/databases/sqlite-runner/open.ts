@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { type Authorizer, authorize } from './authorizer.ts'
-import { MAX_PAGES, PAGE_BYTES } from './keeper.ts'
+import { MAX_PAGES, PAGE_BYTES } from './sqlite-runner.ts'
 
 /** Most bytes of a value, and of a row. */
 export const MAX_VALUE_BYTES = 20_000_000

@@ -1,4 +1,4 @@
-import type { Description, ExecuteResult, Param, QueryResult } from './keeper.ts'
+import type { Description, ExecuteResult, Param, QueryResult } from './sqlite-runner.ts'
 
 /** Messages to and from a database process. */
 

@@ -66,7 +66,7 @@ export type Store = (changes: Changes, result: ExecuteResult) => Promise<'stored
  * Runs SQL on databases, each on a copy in a file. A database has one call at a time; others wait. All calls reject with
  * the reason of `signal` when it aborts, and with the errors of `source` and `store`.
  */
-export type Keeper = {
+export type SqliteRunner = {
   /** Runs one statement that only reads. */
   query(source: PageSource, statement: Statement, claim: Claim, signal: AbortSignal): Promise<Ran<QueryResult>>
   describe(source: PageSource, claim: Claim, signal: AbortSignal): Promise<Ran<Description>>

@@ -1,6 +1,6 @@
 import { type FileHandle, mkdir, open, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { MAX_PAGES, PAGE_BYTES, type PageBatch, type PageSource, type State } from './keeper.ts'
+import { MAX_PAGES, PAGE_BYTES, type PageBatch, type PageSource, type State } from './sqlite-runner.ts'
 
 /** File that is exactly a version of a database. */
 export type Copy = { path: string; version: number; pageCount: number }

@@ -1,4 +1,4 @@
-import { type Hidden, MASK } from './mask.ts'
+import { type Hidden, MASK } from './redact-call.ts'
 
 /** A shorter text would be found in words that have nothing to do with it. */
 const MIN_LENGTH = 3
@@ -10,7 +10,7 @@ const LEFT_OUT = 'What went wrong is left out, because it may repeat secret valu
  * Replaces secret values, and the texts, numbers and names in them, wherever a text about their calls repeats one of
  * them whole.
  */
-export function hideIn(text: string, hidden: Hidden | undefined): string {
+export function redactText(text: string, hidden: Hidden | undefined): string {
   const forms = formsOf(hidden, text.length)
   if (forms.size * text.length > MAX_SEARCHED) return LEFT_OUT
   const isSecret = new Uint8Array(text.length)
@@ -32,12 +32,12 @@ export function hideIn(text: string, hidden: Hidden | undefined): string {
  * Replaces the secrets in what a log or a stack has of an error. Its class, code and reason stay, by which an outage is
  * recognized, and nothing else. Without secrets the error stays the same.
  */
-export function hideInError(error: unknown, hidden: Hidden | undefined): unknown {
+export function redactError(error: unknown, hidden: Hidden | undefined): unknown {
   if (hidden === undefined) return error
   const own = error instanceof Error ? error : new Error(String(error))
   const hiddenFields = ['name', 'message', 'stack', 'code', 'reason'].map((field) => {
     const value: unknown = Reflect.get(own, field)
-    return [field, { value: typeof value === 'string' ? hideIn(value, hidden) : undefined }]
+    return [field, { value: typeof value === 'string' ? redactText(value, hidden) : undefined }]
   })
   // All are defined, even without a value, because getters of the class would not work.
   return Object.create(Object.getPrototypeOf(own), Object.fromEntries(hiddenFields))

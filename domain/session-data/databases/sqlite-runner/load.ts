@@ -1,13 +1,13 @@
 import { DatabaseSync } from 'node:sqlite'
 import { authorize } from './authorizer.ts'
-import { PAGE_BYTES } from './keeper.ts'
 import { MAX_VALUE_BYTES, type Open } from './open.ts'
 import { SqlProblem } from './rows.ts'
+import { PAGE_BYTES } from './sqlite-runner.ts'
 
 /** Number of a database that gives back its free pages with each commit, which the record cannot. */
 const AUTO_VACUUM_FULL = 1
 
-/** Gives a database in a file the pages that the record has. Runs nothing but SQL of the keeper. */
+/** Gives a database in a file the pages that the record has. Runs nothing but SQL of the SQLite runner. */
 export function convertFile(path: string): void {
   // VACUUM attaches the new database to the old one.
   const db = new DatabaseSync(path, { limits: { length: MAX_VALUE_BYTES, attach: 1 }, defensive: true })

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Column, Description, Table } from './keeper.ts'
 import { errcodeOf, jsonBytes, MAX_JSON_BYTES } from './rows.ts'
+import type { Column, Description, Table } from './sqlite-runner.ts'
 
 /** Tables that hold the data of virtual tables are of the type `shadow`. */
 const DESCRIBED: unknown[] = ['table', 'virtual', 'view']

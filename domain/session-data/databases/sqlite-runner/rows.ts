@@ -1,5 +1,5 @@
 import type { SQLOutputValue, StatementSync } from 'node:sqlite'
-import type { Param, Rows, Value } from './keeper.ts'
+import type { Param, Rows, Value } from './sqlite-runner.ts'
 
 export const MAX_ROWS = 1000
 export const MAX_JSON_BYTES = 1_000_000

@@ -1,12 +1,12 @@
-import { createSessionLines } from '../../domain/kit/session-lines.ts'
+import { createSessionMutex } from '../../domain/kit/session-mutex.ts'
 
 describe('the lines of sessions', () => {
   it("run the work of a session one at a time, and other sessions' meanwhile", async () => {
-    const inLine = createSessionLines()
+    const runExclusive = createSessionMutex()
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
     const done: string[] = []
     const run = (session: string, name: string, until?: Promise<void>) =>
-      inLine(session, async () => {
+      runExclusive(session, async () => {
         await until
         done.push(name)
       })
@@ -18,15 +18,15 @@ describe('the lines of sessions', () => {
   })
 
   it('refuse work beyond their length, and take more when some is done, also when it failed', async () => {
-    const inLine = createSessionLines(2)
+    const runExclusive = createSessionMutex(2)
     const { promise: gate, reject: fail } = Promise.withResolvers<void>()
-    const first = inLine('a', () => gate)
-    const second = inLine('a', async () => 'second')
-    await expect(inLine('a', async () => 'third')).rejects.toMatchObject({ kind: 'too_many' })
-    expect(await inLine('b', async () => 'other')).toBe('other')
+    const first = runExclusive('a', () => gate)
+    const second = runExclusive('a', async () => 'second')
+    await expect(runExclusive('a', async () => 'third')).rejects.toMatchObject({ kind: 'too_many' })
+    expect(await runExclusive('b', async () => 'other')).toBe('other')
     fail(new Error('failed'))
     await expect(first).rejects.toThrow('failed')
     expect(await second).toBe('second')
-    expect(await inLine('a', async () => 'third')).toBe('third')
+    expect(await runExclusive('a', async () => 'third')).toBe('third')
   })
 })

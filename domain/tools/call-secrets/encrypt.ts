@@ -5,9 +5,9 @@ import { placeOf } from '../../kit/secrets.ts'
 import { estimateTokens } from '../../models/llm/token-estimate.ts'
 import type { Deps } from '../deps.ts'
 import { CALL_SECRETS } from './column.ts'
-import { type Hidden, MASK } from './mask.ts'
+import { type Hidden, MASK } from './redact-call.ts'
 
-type Place = { sessionId: string; turnId: string; iteration: number; kind: CallSecretKind }
+type SecretLocation = { sessionId: string; turnId: string; iteration: number; kind: CallSecretKind }
 
 /**
  * Adds to an event what it leaves out of calls, encrypted, to be recorded in the same transaction. Its data says which
@@ -15,19 +15,19 @@ type Place = { sessionId: string; turnId: string; iteration: number; kind: CallS
  */
 export function withSecrets(
   { secrets }: Deps,
-  { sessionId, turnId, iteration, kind }: Place,
+  { sessionId, turnId, iteration, kind }: SecretLocation,
   event: NewEvent,
   calls: { id: string; hidden?: Hidden | undefined }[],
 ): NewEvent {
   const found = calls.flatMap(({ id, hidden }) => (hidden === undefined ? [] : [{ id, hidden }]))
   if (found.length === 0) return event
-  const sealed = found.map(({ id, hidden }) => {
+  const encrypted = found.map(({ id, hidden }) => {
     const step = callStep(iteration, id)
     const bytes = secrets.encrypt(JSON.stringify(hidden), placeOf(CALL_SECRETS, [sessionId, turnId, step, kind]))
     return { step, kind, value: Buffer.from(bytes).toString('base64') }
   })
   const secret_tokens = Object.fromEntries(found.map(({ id, hidden }) => [id, addedTokens(hidden)]))
-  return { ...event, data: { ...event.data, secret_tokens }, secrets: sealed }
+  return { ...event, data: { ...event.data, secret_tokens }, secrets: encrypted }
 }
 
 function addedTokens(hidden: Hidden): number {

@@ -16,7 +16,7 @@ import type { Deps } from './deps.ts'
 import type { SessionMessageInput } from './targets/inputs.ts'
 
 /** Limit on the schedules that tool calls have made in one session. */
-export const MAX_OF_SESSION = 50
+export const MAX_PER_SESSION = 50
 const MAX_MESSAGE_BYTES = 32 * 1024
 /** Characters of a message in a list, so that a list of all has at most 300 KB as JSON. */
 const SHOWN_CHARACTERS = 1000
@@ -53,7 +53,7 @@ const listOfSession = async (deps: Deps, { organizationId, sessionId }: CallScop
     await deps.db.schedule.findMany({
       where: { organizationId, sessionId, toolName: { not: null }, deletedAt: null },
       orderBy: { toolName: 'asc' },
-      take: MAX_OF_SESSION,
+      take: MAX_PER_SESSION,
     }),
   )
 
@@ -121,8 +121,8 @@ async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Field
   const made = { organizationId, sessionId, deletedAt: null }
   if ((await tx.schedule.count({ where: { ...made, toolName } })) > 0)
     throw conflict(`The session has a schedule "${toolName}" already; delete it first, or take another name`)
-  if ((await tx.schedule.count({ where: { ...made, toolName: { not: null } } })) >= MAX_OF_SESSION)
-    throw quotaExceeded(`A session has at most ${MAX_OF_SESSION} schedules that its agent has made; delete one first`)
+  if ((await tx.schedule.count({ where: { ...made, toolName: { not: null } } })) >= MAX_PER_SESSION)
+    throw quotaExceeded(`A session has at most ${MAX_PER_SESSION} schedules that its agent has made; delete one first`)
   const most = Math.ceil(deps.quotas.schedules.maxCount / 2)
   if ((await tx.schedule.count({ where: { organizationId, deletedAt: null, toolName: { not: null } } })) >= most)
     throw quotaExceeded(

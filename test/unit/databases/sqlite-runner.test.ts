@@ -2,28 +2,28 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createKeeper } from '../../../domain/session-data/databases/keeper/create-keeper.ts'
-import type { Keeper, Param, Store } from '../../../domain/session-data/databases/keeper/keeper.ts'
+import { createSqliteRunner } from '../../../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
+import type { Param, SqliteRunner, Store } from '../../../domain/session-data/databases/sqlite-runner/sqlite-runner.ts'
 import { leastLiveBytes } from '../../support/heap.ts'
 import { createMemorySource, dumpSource, type MemorySource } from './memory-source.ts'
 
-let keeper: Keeper
+let runner: SqliteRunner
 let signal: AbortSignal
 beforeAll(() => {
-  keeper = createKeeper()
+  runner = createSqliteRunner()
 })
 beforeEach(() => {
   signal = new AbortController().signal
 })
-afterAll(() => keeper.close())
+afterAll(() => runner.close())
 
 const execute = (source: MemorySource, sql: string, params?: Param[], store: Store = source.store) =>
-  keeper.execute(source, { sql, params }, store, {}, signal)
-const query = (source: MemorySource, sql: string, params?: Param[]) => keeper.query(source, { sql, params }, {}, signal)
+  runner.execute(source, { sql, params }, store, {}, signal)
+const query = (source: MemorySource, sql: string, params?: Param[]) => runner.query(source, { sql, params }, {}, signal)
 const ENDLESS_ROWS = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c'
 const done = (result: object) => ({ outcome: 'done', result })
 
-describe('a database in the keeper', () => {
+describe('a database in the SQLite runner', () => {
   it('keeps what scripts change, as pages that make a database anywhere', async () => {
     const source = createMemorySource()
     const script = "CREATE TABLE t (a INTEGER PRIMARY KEY, b); INSERT INTO t (b) VALUES ('x;y'), (2); -- the end"
@@ -35,7 +35,7 @@ describe('a database in the keeper', () => {
     expect(await execute(source, 'UPDATE t SET b = ? WHERE a = ? RETURNING a', [true, 2])).toEqual(
       done({ rows_affected: 1, ...returned }),
     )
-    const other = createKeeper()
+    const other = createSqliteRunner()
     expect(await other.query(source, { sql: 'SELECT b, typeof(b) FROM t' }, {}, signal)).toMatchObject({
       result: { rows: [['x;y', 'text'], [1, 'integer']] }, // biome-ignore format: short
     })
@@ -77,8 +77,8 @@ describe('a database in the keeper', () => {
       { name: 'v', row_count: null, columns: [{ ...column, name: 'n', type: 'TEXT' }] },
       { name: 'w', row_count: null, columns: [] },
     ]
-    expect(await keeper.describe(source, {}, signal)).toEqual(done({ tables, truncated: false }))
-    expect(await keeper.describe(createMemorySource(), {}, signal)).toEqual(done({ tables: [], truncated: false }))
+    expect(await runner.describe(source, {}, signal)).toEqual(done({ tables, truncated: false }))
+    expect(await runner.describe(createMemorySource(), {}, signal)).toEqual(done({ tables: [], truncated: false }))
     expect(await query(source, "SELECT * FROM f WHERE f MATCH 'two'")).toMatchObject({ result: { row_count: 1 } })
   })
 
@@ -86,7 +86,7 @@ describe('a database in the keeper', () => {
     const source = createMemorySource()
     await execute(source, 'CREATE TABLE pragma_table_list (z); CREATE VIEW pragma_table_xinfo AS SELECT 1 AS name')
     const names = ['pragma_table_list', 'pragma_table_xinfo']
-    expect(await keeper.describe(source, {}, signal)).toMatchObject(
+    expect(await runner.describe(source, {}, signal)).toMatchObject(
       done({ tables: names.map((name) => ({ name, columns: [{ name: name.endsWith('list') ? 'z' : 'name' }] })) }),
     )
   })
@@ -278,7 +278,7 @@ describe('a database in the keeper', () => {
 
   it('runs a script again on what others have stored, and gives up when that never ends', async () => {
     const source = createMemorySource()
-    const other = createKeeper()
+    const other = createSqliteRunner()
     const inOther = (sql: string) => other.execute(source, { sql }, source.store, {}, signal)
     await execute(source, 'CREATE TABLE t (a); INSERT INTO t VALUES (0)')
     let times = 0
@@ -320,7 +320,7 @@ describe('a database in the keeper', () => {
     expect(await execute(source, `${fill('t')} ${fill('u')} ${back}`)).toMatchObject({ outcome: 'done' })
     expect(await execute(source, `${spoilt} UPDATE u SET b = 5 WHERE a = 1`)).toMatchObject({ outcome: 'done' })
     const rows = { t: [4001, 4001 * 899], u: [4001, 3999 * 900 + 2] }
-    const other = createKeeper()
+    const other = createSqliteRunner()
     for (const [table, row] of Object.entries(rows)) {
       const sql = `SELECT count(*), sum(length(b)) FROM ${table} WHERE b = 5 OR b = zeroblob(length(b))`
       expect(await other.query(source, { sql }, {}, signal)).toMatchObject({ result: { rows: [row] } })
@@ -390,14 +390,14 @@ describe('a database in the keeper', () => {
     expect(source.reads.at(-1)).toBe(0)
     const other = createMemorySource()
     await execute(other, 'CREATE TABLE t (a)')
-    keeper.forget(other.id)
+    runner.forget(other.id)
     await query(other, 'SELECT 1')
     expect(other.reads.at(-1)).toBe(0)
   })
 
   it('is read again when its file has gone, or lost its end, and never stored without it', async () => {
     const source = createMemorySource()
-    const own = createKeeper()
+    const own = createSqliteRunner()
     const run = (sql: string, store: Store = source.store) => own.execute(source, { sql }, store, {}, signal)
     const count = async () => (await own.query(source, { sql: 'SELECT count(*) FROM t' }, {}, signal)) as object
     const remove = () => {
@@ -422,7 +422,7 @@ describe('a database in the keeper', () => {
 
   it('that a script has failed to make leaves no copy', async () => {
     const [kept, source] = [createMemorySource(), createMemorySource()]
-    const own = createKeeper({ diskBytes: 9000 })
+    const own = createSqliteRunner({ diskBytes: 9000 })
     await own.execute(kept, { sql: 'CREATE TABLE t (a)' }, kept.store, {}, signal)
     for (let times = 0; times < 3; times++) {
       const failed = { ...source, id: randomUUID() }

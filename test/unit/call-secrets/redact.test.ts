@@ -1,5 +1,5 @@
-import { hideIn, hideInError } from '../../../domain/tools/call-secrets/hide.ts'
-import { maskCall, maskResult } from '../../../domain/tools/call-secrets/mask.ts'
+import { redactCall, redactResult } from '../../../domain/tools/call-secrets/redact-call.ts'
+import { redactError, redactText } from '../../../domain/tools/call-secrets/redact-text.ts'
 import { PostgresUnavailable, unavailability } from '../../../platform/unavailable.ts'
 import { createVault } from '../../support/vault.ts'
 
@@ -22,7 +22,7 @@ describe('the secrets in a call', () => {
       JSON.parse('{"__proto__":1}'),
     ],
   ])('are taken out of it, and can be put back: %s', (_name, args, masked, hidden) => {
-    const call = maskCall(keep, callOf(args))
+    const call = redactCall(keep, callOf(args))
     expect(JSON.stringify(call.arguments)).toBe(JSON.stringify(masked))
     expect(JSON.stringify(call.hidden)).toBe(JSON.stringify(hidden))
     expect(JSON.stringify({ ...call.arguments, ...call.hidden })).toBe(JSON.stringify(args))
@@ -31,14 +31,14 @@ describe('the secrets in a call', () => {
   it('are all arguments when the tool is unknown', () => {
     const args = { operation: 'set', value: 'b' }
     const masked = { operation: '[secret]', value: '[secret]' }
-    expect(maskCall(undefined, callOf(args))).toEqual({ ...callOf(masked), hidden: args })
-    expect(maskCall(undefined, { ...callOf({}), argumentsError: 'not b' }).argumentsError).not.toMatch(/not b/)
+    expect(redactCall(undefined, callOf(args))).toEqual({ ...callOf(masked), hidden: args })
+    expect(redactCall(undefined, { ...callOf({}), argumentsError: 'not b' }).argumentsError).not.toMatch(/not b/)
   })
 
   it('are not kept beyond 1 MiB of JSON', () => {
     const value = 'é'.repeat(512 * 1024 - 6)
-    expect(maskCall(keep, callOf({ value }))).toMatchObject({ hidden: { value } })
-    const { hidden, ...call } = maskCall(keep, callOf({ value: `${value}é` }))
+    expect(redactCall(keep, callOf({ value }))).toMatchObject({ hidden: { value } })
+    const { hidden, ...call } = redactCall(keep, callOf({ value: `${value}é` }))
     expect(hidden).toBeUndefined()
     expect(call).toEqual({ ...callOf({ value: '[secret]' }), argumentsError: expect.stringMatching(/1 MiB/) })
   })
@@ -50,12 +50,12 @@ describe('the secrets in a call', () => {
       [unmarked, { value: 'b', other: 1 }],
     ] as const) {
       const call = callOf(args)
-      expect(maskCall(tool, call)).toEqual(call)
+      expect(redactCall(tool, call)).toEqual(call)
     }
     for (const text of ['{"name":"a"}', '["value"]', '"value"', 'null']) {
-      expect(maskResult(keep, text)).toEqual({ value: text })
+      expect(redactResult(keep, text)).toEqual({ value: text })
     }
-    expect(maskResult(unmarked, '{"value":1}')).toEqual({ value: '{"value":1}' })
+    expect(redactResult(unmarked, '{"value":1}')).toEqual({ value: '{"value":1}' })
   })
 })
 
@@ -84,36 +84,36 @@ describe('a text about a call with secrets', () => {
     ['a short one, which stays', 'is', 'this is it', 'this is it'],
     ['nothing', '', 'this is it', 'this is it'],
   ])('does not repeat %s', (_name, value, text, expected) => {
-    expect(hideIn(text, { value })).toBe(expected)
+    expect(redactText(text, { value })).toBe(expected)
   })
 
   it.each([64 * 1024, 1024 * 1024])('does not repeat a value of %i characters', (length) => {
     const value = 'say "hi" \\ .*(a+)+$ \n'.repeat(length / 16).slice(0, length)
     const text = `no ${value}, ${JSON.stringify({ value })}, ${JSON.stringify(JSON.stringify(value))}`
-    expect(hideIn(text, { value, other: 'hunter2' })).toBe('no [secret], {"value":"[secret]"}, "\\"[secret]\\""')
-    expect(hideIn('hunter2 is short', { value, other: 'hunter2' })).toBe('[secret] is short')
+    expect(redactText(text, { value, other: 'hunter2' })).toBe('no [secret], {"value":"[secret]"}, "\\"[secret]\\""')
+    expect(redactText('hunter2 is short', { value, other: 'hunter2' })).toBe('[secret] is short')
   })
 
   it('is searched for many values at once, and left out when that would take long', () => {
     const value = Array.from({ length: 200_000 }, (_, index) => index + 10_000)
-    expect(hideIn('it was 10042', { value })).toBe('it was [secret]')
-    expect(hideIn('it was 10042'.repeat(100), { value })).toMatch(/is left out/)
+    expect(redactText('it was 10042', { value })).toBe('it was [secret]')
+    expect(redactText('it was 10042'.repeat(100), { value })).toMatch(/is left out/)
   })
 
   it('stays the same without secrets', () => {
-    expect(hideIn('value', {})).toBe('value')
+    expect(redactText('value', {})).toBe('value')
     const error = new Error('value')
-    expect(hideInError(error, undefined)).toBe(error)
+    expect(redactError(error, undefined)).toBe(error)
   })
 
   it('is all that a log is given of an error', () => {
     const error = Object.assign(new TypeError('no hunter2'), { args: 'hunter2', cause: new Error('hunter2') })
-    const hidden = hideInError(error, { value: 'hunter2' }) as Error
+    const hidden = redactError(error, { value: 'hunter2' }) as Error
     expect(hidden).toMatchObject({ name: 'TypeError', message: 'no [secret]' })
-    expect(hidden.stack).toMatch(/no \[secret\]\n.*hide\.test\.ts/)
+    expect(hidden.stack).toMatch(/no \[secret\]\n.*redact\.test\.ts/)
     expect(hidden).not.toHaveProperty('args')
     expect(hidden).not.toHaveProperty('cause')
-    expect(hideInError('hunter2', { value: 'hunter2' })).toMatchObject({ message: '[secret]' })
+    expect(redactError('hunter2', { value: 'hunter2' })).toMatchObject({ message: '[secret]' })
   })
 
   it.each<[string, Error]>([
@@ -121,7 +121,7 @@ describe('a text about a call with secrets', () => {
     ['the network', Object.assign(new Error('no hunter2'), { code: 'ECONNREFUSED' })],
     ['a time limit, whose class has getters', new DOMException('no hunter2', 'TimeoutError')],
   ])('still tells an outage of %s', (_name, error) => {
-    const hidden = hideInError(error, { value: 'hunter2' }) as Error
+    const hidden = redactError(error, { value: 'hunter2' }) as Error
     expect(hidden).toBeInstanceOf(Object.getPrototypeOf(error).constructor)
     expect([hidden.name, hidden.message]).toEqual([error.name, 'no [secret]'])
     expect(unavailability(hidden)).toBe(unavailability(error))

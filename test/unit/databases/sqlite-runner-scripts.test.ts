@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
-import { createKeeper } from '../../../domain/session-data/databases/keeper/create-keeper.ts'
-import type { Keeper, Ran, Store } from '../../../domain/session-data/databases/keeper/keeper.ts'
+import { createSqliteRunner } from '../../../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
+import type { Ran, SqliteRunner, Store } from '../../../domain/session-data/databases/sqlite-runner/sqlite-runner.ts'
 import { countOf } from '../../support/counts.ts'
 import { createRandom, type Random } from '../../support/random.ts'
 import { seedsOf } from '../../support/seeds.ts'
@@ -38,22 +38,22 @@ const KINDS: Kind[] = [...OFTEN, ...OFTEN, ...OFTEN, ...OFTEN, 'failing', 'lost'
 
 describe('random scripts', () => {
   it.each(seedsOf('databaseScripts'))(
-    'end as in one SQLite, by two keepers, whatever fails (seed %i)',
+    'end as in one SQLite, by two SQLite runners, whatever fails (seed %i)',
     async (seed) => {
       const random = createRandom(seed)
       const source = createMemorySource()
       const model = new DatabaseSync(':memory:')
-      const keepers = [createKeeper(), createKeeper()]
+      const runners = [createSqliteRunner(), createSqliteRunner()]
       const watched = watchProcesses()
       const counts = new Map<string, number>()
       for (let step = 0; step < countOf('databaseScripts'); step++) {
-        const ended = await runStep(source, model, keepers, random, watched)
+        const ended = await runStep(source, model, runners, random, watched)
         counts.set(ended, (counts.get(ended) ?? 0) + 1)
         if (step % 10 === 9)
           expect({ step, ...(dumpSource(source) as object) }).toEqual({ step, ...(dump(model) as object) })
       }
       watched.stop()
-      await Promise.all(keepers.map((keeper) => keeper.close()))
+      await Promise.all(runners.map((runner) => runner.close()))
       expect([...counts.keys()].sort()).toEqual(expect.arrayContaining(['done', 'done again', 'rejected', 'sql_error']))
     },
   )
@@ -62,7 +62,7 @@ describe('random scripts', () => {
 async function runStep(
   source: ReturnType<typeof createMemorySource>,
   model: DatabaseSync,
-  keepers: Keeper[],
+  runners: SqliteRunner[],
   random: Random,
   { started }: ReturnType<typeof watchProcesses>,
 ): Promise<string> {
@@ -77,7 +77,7 @@ async function runStep(
   }
   const { signal } = new AbortController()
   const [sql, kind] = [draw(), pick(KINDS)]
-  const [keeper, other] = random() < 0.5 ? keepers : keepers.toReversed()
+  const [runner, other] = random() < 0.5 ? runners : runners.toReversed()
   let [hasStored, hadConflict] = [false, false]
   const storeAndNote: Store = async (...args) => {
     const stored = await source.store(...args)
@@ -104,7 +104,7 @@ async function runStep(
   const kill = () => started.forEach((child) => void child.kill('SIGKILL'))
   const timer = kind === 'killed' ? setTimeout(kill, random() * 8) : undefined
   try {
-    const ran = await keeper?.execute(source, { sql }, store, {}, signal)
+    const ran = await runner?.execute(source, { sql }, store, {}, signal)
     if (ran?.outcome === 'done') expect(hasStored).toBe(true)
     if (ran?.outcome === 'sql_error')
       expect({ sql, problem: problemOf(model, sql) }).toEqual({ sql, problem: ran.message })

@@ -2,20 +2,20 @@ import { condition, defineSignal, setHandler } from '@temporalio/workflow'
 import { RESUME_SIGNAL } from './messages.ts'
 
 /** Tells a workflow that there is news in the record. */
-export type News = {
+export type ResumeSignal = {
   /** Resolves with true at the next signal, or at once if one came since the last call. Else with false after `ms`. */
   next(ms: number): Promise<boolean>
 }
 
-export function createNews(): News {
-  let heard = false
+export function createResumeSignal(): ResumeSignal {
+  let isPending = false
   setHandler(defineSignal(RESUME_SIGNAL), () => {
-    heard = true
+    isPending = true
   })
   return {
     next: async (ms) => {
-      const hasCome = await condition(() => heard, Math.max(1, ms))
-      heard = false
+      const hasCome = await condition(() => isPending, Math.max(1, ms))
+      isPending = false
       return hasCome
     },
   }

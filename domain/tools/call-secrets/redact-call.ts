@@ -12,46 +12,46 @@ export type Hidden = Record<string, unknown>
 const MAX_HIDDEN_BYTES = 1024 * 1024
 
 /** Value as events hold it. `hidden` has the secrets that they leave out; undefined if there are none. */
-type Masked<T> = { value: T; hidden?: Hidden | undefined }
+type Redacted<T> = { value: T; hidden?: Hidden | undefined }
 
 /** Call of a model as events hold it. */
-export type MaskedCall = ModelToolCall & { hidden?: Hidden | undefined }
+export type RedactedCall = ModelToolCall & { hidden?: Hidden | undefined }
 
 /**
  * Takes the secrets out of a call, by the marks of its tool. In a call of a tool with marks, properties that the tool
  * does not declare are secret, and so are objects and lists: a model may have put a marked property into the wrong
  * place. If the tool is unknown, perhaps by a misspelt name, all properties are secret. Invalid JSON is not quoted.
  */
-export function maskCall(tool: Tool | undefined, call: ModelToolCall): MaskedCall {
+export function redactCall(tool: Tool | undefined, call: ModelToolCall): RedactedCall {
   const marked = tool?.secrets?.arguments ?? []
   if (tool !== undefined && marked.length === 0) return call
   const properties = tool?.parameters.properties
   const declared = isRecord(properties) ? Object.keys(properties) : []
-  const { value, hidden } = mask(
+  const { value, hidden } = redactFields(
     call.arguments,
     (name, value) => marked.includes(name) || !declared.includes(name) || (typeof value === 'object' && value !== null),
   )
-  const masked = { ...call, arguments: value }
-  if (call.argumentsError !== undefined) return { ...masked, argumentsError: 'The arguments are not a JSON object.' }
+  const redacted = { ...call, arguments: value }
+  if (call.argumentsError !== undefined) return { ...redacted, argumentsError: 'The arguments are not a JSON object.' }
   if (hidden === undefined || Buffer.byteLength(JSON.stringify(hidden)) <= MAX_HIDDEN_BYTES)
-    return { ...masked, hidden }
-  return { ...masked, argumentsError: 'The arguments have more than 1 MiB of secrets; pass smaller ones.' }
+    return { ...redacted, hidden }
+  return { ...redacted, argumentsError: 'The arguments have more than 1 MiB of secrets; pass smaller ones.' }
 }
 
 /** Takes the secrets out of a result, given as JSON, by the marks of its tool. Only a JSON object can have secrets. */
-export function maskResult(tool: Tool, text: string): Masked<string> {
+export function redactResult(tool: Tool, text: string): Redacted<string> {
   const marked = tool.secrets?.results
   if (!marked?.length) return { value: text }
   const result: unknown = JSON.parse(text)
   if (!isRecord(result)) return { value: text }
-  const { value, hidden } = mask(result, (name) => marked.includes(name))
+  const { value, hidden } = redactFields(result, (name) => marked.includes(name))
   return { value: JSON.stringify(value), hidden }
 }
 
-function mask(
+function redactFields(
   value: Record<string, unknown>,
   isSecret: (name: string, value: unknown) => boolean,
-): Masked<Record<string, unknown>> {
+): Redacted<Record<string, unknown>> {
   const hidden = Object.entries(value).filter(([name, inner]) => isSecret(name, inner))
   if (hidden.length === 0) return { value }
   // Spread, because assigning a property named __proto__ would not add it.
@@ -60,4 +60,4 @@ function mask(
 }
 
 /** Whether a result, as events hold it, has a secret. */
-export const isMaskedResult = (result: unknown): boolean => isRecord(result) && Object.values(result).includes(MASK)
+export const isRedactedResult = (result: unknown): boolean => isRecord(result) && Object.values(result).includes(MASK)

@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { PAGE_BYTES, type PageBatch } from './keeper.ts'
+import { PAGE_BYTES, type PageBatch } from './sqlite-runner.ts'
 
 /**
  * Reads the pages that the one transaction in a WAL has changed. The format is described in

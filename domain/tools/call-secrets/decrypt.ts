@@ -4,41 +4,41 @@ import { toId } from '../../kit/ids.ts'
 import { placeOf, UnreadableSecret } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
 import { CALL_SECRETS } from './column.ts'
-import type { Hidden } from './mask.ts'
 import type { CallSecret, MessageSecrets } from './places.ts'
+import type { Hidden } from './redact-call.ts'
 
 /** Limit on the secrets of one model call, as for a conversation. Older secrets stay `[secret]`. */
 const MAX_BYTES = 32 * 1024 * 1024
 
 /** Messages with the secrets that could be read, if there are any. */
-type Revealed = { messages: Message[]; hasSecrets: boolean }
+type Decrypted = { messages: Message[]; hasSecrets: boolean }
 
 /**
  * Puts the secrets into the messages for a model. Reads, in one query, only secrets of calls and results that are still
  * in the messages. Secrets that cannot be read stay `[secret]`.
  */
-export async function revealMessages(
+export async function decryptMessages(
   deps: Deps,
   sessionId: string,
   messages: Message[],
   secrets: MessageSecrets,
-): Promise<Revealed> {
+): Promise<Decrypted> {
   const wanted = messages.toReversed().flatMap(({ id, content }) => {
     const own = secrets.get(id) ?? []
     return own.filter((secret) => content.some((part) => holds(part, secret)))
   })
   if (wanted.length === 0) return { messages, hasSecrets: false }
   const read = await readSecrets(deps, sessionId, wanted)
-  const reveal = (part: ContentPart, own: readonly CallSecret[]): ContentPart => {
+  const decryptPart = (part: ContentPart, own: readonly CallSecret[]): ContentPart => {
     const secret = own.find((one) => holds(part, one))
     const hidden = secret && read.get(secret)
     return hidden === undefined ? part : putBack(part, hidden)
   }
-  const revealed = messages.map((message) => {
+  const decrypted = messages.map((message) => {
     const own = secrets.get(message.id)
-    return own === undefined ? message : { ...message, content: message.content.map((part) => reveal(part, own)) }
+    return own === undefined ? message : { ...message, content: message.content.map((part) => decryptPart(part, own)) }
   })
-  return { messages: revealed, hasSecrets: read.size > 0 }
+  return { messages: decrypted, hasSecrets: read.size > 0 }
 }
 
 /** Reads the secret arguments of a call. Undefined when they cannot be read. */

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { Job, JobLimits } from './job.ts'
-import { type Failure, MAX_PAGES, PAGE_BYTES, type Pages } from './keeper.ts'
 import type { ProcessPool } from './processes.ts'
 import { GRACE_MS, toResult } from './run-task.ts'
+import { type Failure, MAX_PAGES, PAGE_BYTES, type Pages } from './sqlite-runner.ts'
 
 /** Checks a SQLite file in a process, and stores its pages. The file is changed. */
 export async function loadFile<Result>(

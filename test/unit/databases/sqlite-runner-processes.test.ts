@@ -4,25 +4,28 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createKeeper, type KeeperOptions } from '../../../domain/session-data/databases/keeper/create-keeper.ts'
-import type { Keeper, Store } from '../../../domain/session-data/databases/keeper/keeper.ts'
+import {
+  createSqliteRunner,
+  type SqliteRunnerOptions,
+} from '../../../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
+import type { SqliteRunner, Store } from '../../../domain/session-data/databases/sqlite-runner/sqlite-runner.ts'
 import { createMemorySource } from './memory-source.ts'
 import { computedBy, ENDLESS, isRunning, waitFor, watchProcesses } from './processes.ts'
 
 const { signal } = new AbortController()
-let keeper: Keeper
+let runner: SqliteRunner
 let watched: ReturnType<typeof watchProcesses>
 const ids = () => watched.started.map(({ pid = 0 }) => pid)
 const running = () => ids().filter(isRunning)
-const start = (options?: KeeperOptions) => {
-  keeper = createKeeper(options)
+const start = (options?: SqliteRunnerOptions) => {
+  runner = createSqliteRunner(options)
 }
 beforeEach(() => {
   watched = watchProcesses()
 })
 afterEach(async () => {
   watched.stop()
-  await keeper.close()
+  await runner.close()
   expect(running()).toEqual([])
 })
 
@@ -43,14 +46,14 @@ function createHeldStore(then: Store) {
   return { store, begun, release }
 }
 
-describe('the processes of the keeper', () => {
-  it.each<[outcome: string, sql: string, options: KeeperOptions, message: RegExp]>([
+describe('the processes of the SQLite runner', () => {
+  it.each<[outcome: string, sql: string, options: SqliteRunnerOptions, message: RegExp]>([
     ['late', `INSERT INTO t VALUES (1); ${ENDLESS}`, { timeMs: 300 }, /^The SQL took longer than 0.3 seconds and was/],
     ['out_of_memory', SORTED, { memoryBytes: 200_000_000 }, /^The SQL needed too much memory and was stopped$/],
   ])('are ended by what takes too much, and nothing is changed: %s', async (outcome, sql, options, message) => {
     start(options)
     const source = createMemorySource()
-    const run = (script: string) => keeper.execute(source, { sql: script }, source.store, {}, signal)
+    const run = (script: string) => runner.execute(source, { sql: script }, source.store, {}, signal)
     await run('CREATE TABLE t (a)')
     expect(await run(sql)).toEqual({ outcome, message: expect.stringMatching(message) })
     expect(running()).toEqual([])
@@ -62,7 +65,7 @@ describe('the processes of the keeper', () => {
   it('are ended when the caller gives up', async () => {
     start()
     const controller = new AbortController()
-    const query = keeper.query(createMemorySource(), { sql: ENDLESS }, {}, controller.signal)
+    const query = runner.query(createMemorySource(), { sql: ENDLESS }, {}, controller.signal)
     await waitFor(() => computedBy(ids()[0] ?? 0) > BUSY)
     controller.abort(new Error('cancelled'))
     await expect(query).rejects.toThrow('cancelled')
@@ -71,7 +74,7 @@ describe('the processes of the keeper', () => {
 
   it('end when the service is killed', async () => {
     start()
-    const parent = fork(fileURLToPath(new URL('./keeper-parent.ts', import.meta.url)), { stdio: 'ignore' })
+    const parent = fork(fileURLToPath(new URL('./sqlite-runner-parent.ts', import.meta.url)), { stdio: 'ignore' })
     const [id] = await once(parent, 'message')
     await waitFor(() => computedBy(id) > BUSY)
     parent.kill('SIGKILL')
@@ -84,12 +87,12 @@ describe('the processes of the keeper', () => {
     const sources = [1, 2, 3, 4].map(createMemorySource)
     const [first] = sources
     const owner = 'one'
-    const calls = sources.map((source) => keeper.execute(source, { sql: 'SELECT 1' }, held.store, { owner }, signal))
+    const calls = sources.map((source) => runner.execute(source, { sql: 'SELECT 1' }, held.store, { owner }, signal))
     await held.begun
-    expect(await keeper.query(createMemorySource(), { sql: 'SELECT 1' }, { owner: 'other' }, signal)).toMatchObject({
+    expect(await runner.query(createMemorySource(), { sql: 'SELECT 1' }, { owner: 'other' }, signal)).toMatchObject({
       outcome: 'done',
     })
-    const more = Array.from({ length: 102 }, () => first && keeper.query(first, { sql: 'SELECT 1' }, { owner }, signal))
+    const more = Array.from({ length: 102 }, () => first && runner.query(first, { sql: 'SELECT 1' }, { owner }, signal))
     expect(await Promise.race(more)).toEqual({ outcome: 'busy', message: expect.stringMatching(/try again later$/) })
     held.release()
     const outcomes = (await Promise.all([...calls, ...more])).map((ran) => ran?.outcome)
@@ -102,10 +105,10 @@ describe('the processes of the keeper', () => {
     start({ warmMs: 300, diskBytes: 20_000 })
     const sources = [1, 2, 3].map(createMemorySource)
     for (const source of sources) {
-      await keeper.execute(source, { sql: 'CREATE TABLE t (a)' }, source.store, {}, signal)
+      await runner.execute(source, { sql: 'CREATE TABLE t (a)' }, source.store, {}, signal)
     }
     expect(watched.started).toHaveLength(1)
-    for (const source of sources.toReversed()) await keeper.query(source, { sql: 'SELECT 1' }, {}, signal)
+    for (const source of sources.toReversed()) await runner.query(source, { sql: 'SELECT 1' }, {}, signal)
     // Two have room. The third was read again, for which the second had to go.
     expect(sources.map(({ reads }) => reads)).toEqual([[0, 0], [0, 1], [0, 1]]) // biome-ignore format: short
     await waitFor(() => running().length === 0)
@@ -119,14 +122,14 @@ describe('the processes of the keeper', () => {
     for (const path of left) mkdirSync(path)
     const others = mkdtempSync(`${prefix}${process.ppid}-1-`)
     start({ idleMs: 1 })
-    await keeper.query(createMemorySource(), { sql: 'SELECT 1' }, {}, signal)
+    await runner.query(createMemorySource(), { sql: 'SELECT 1' }, {}, signal)
     // A copy that is not used any more, too.
     await waitFor(() => readdirSync(join(tmpdir(), own()[0] ?? '')).length === 0)
     expect([left.some(existsSync), existsSync(others), own().length]).toEqual([false, true, 1])
     rmSync(others, { recursive: true })
-    await keeper.close()
+    await runner.close()
     expect(own()).toEqual([])
-    const closed = keeper.query(createMemorySource(), { sql: 'SELECT 1' }, {}, signal)
-    await expect(closed).rejects.toThrow('The keeper of databases is closed.')
+    const closed = runner.query(createMemorySource(), { sql: 'SELECT 1' }, {}, signal)
+    await expect(closed).rejects.toThrow('The SQLite runner is closed.')
   })
 })

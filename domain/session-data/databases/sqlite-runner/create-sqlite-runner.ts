@@ -5,12 +5,12 @@ import { type Claim, createFairQueue, createKeyedQueue } from '../../../../lib/f
 import { type Copies, createCopies, removeFiles } from './copies.ts'
 import { makeFolder, removeFolder } from './folder.ts'
 import type { JobLimits } from './job.ts'
-import type { Description, ExecuteResult, Failure, Keeper, QueryResult, Ran } from './keeper.ts'
 import { loadFile } from './load-file.ts'
 import { createProcessPool, type ProcessPool } from './processes.ts'
 import { failureOf, runTask, type Task } from './run-task.ts'
+import type { Description, ExecuteResult, Failure, QueryResult, Ran, SqliteRunner } from './sqlite-runner.ts'
 
-export type KeeperOptions = {
+export type SqliteRunnerOptions = {
   /** Time for the SQL of a call. */
   timeMs?: number
   /** Memory of a process, including about 90 MB for Node.js itself. */
@@ -40,8 +40,8 @@ const DEFAULTS = {
 
 type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
 
-/** Creates a keeper, whose processes and folder are made when they are needed. Close it at the end. */
-export function createKeeper(options: KeeperOptions = {}): Keeper {
+/** Creates a SQLite runner, whose processes and folder are made when they are needed. Close it at the end. */
+export function createSqliteRunner(options: SqliteRunnerOptions = {}): SqliteRunner {
   const { timeMs, memoryBytes, warmMs, diskBytes, idleMs } = { ...DEFAULTS, ...options }
   const limits: JobLimits = { timeMs, memoryBytes }
   const databases = createKeyedQueue(1, WAIT_MS, WAITING)
@@ -81,7 +81,7 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
   // A job answers with the result of its kind.
   const run = <Result>(task: Task, claim: Claim, signal: AbortSignal): Promise<Ran<Result>> =>
     untilEnded(runInTurn(task, claim, AbortSignal.any([signal, closing.signal])) as Promise<Ran<Result>>)
-  const load: Keeper['load'] = async (bytes, store, claim, signal) => {
+  const load: SqliteRunner['load'] = async (bytes, store, claim, signal) => {
     const { folder, processes } = await enterWorkshop()
     const path = join(folder, `upload-${randomUUID()}.db`)
     try {
@@ -105,7 +105,7 @@ export function createKeeper(options: KeeperOptions = {}): Keeper {
       workshop?.then(({ copies }) => copies.forget(id)).catch(() => {})
     },
     close: async () => {
-      closing.abort(new Error('The keeper of databases is closed.'))
+      closing.abort(new Error('The SQLite runner is closed.'))
       await Promise.allSettled(running)
       const { processes, folder } = (await workshop?.catch(() => undefined)) ?? {}
       await processes?.close()

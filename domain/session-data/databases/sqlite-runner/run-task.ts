@@ -1,10 +1,10 @@
 import { type Copies, type Copy, DamagedPages } from './copies.ts'
 import type { Done, Job, JobLimits, Reply } from './job.ts'
-import type { ExecuteResult, Failure, FailureKind, PageSource, Store } from './keeper.ts'
 import type { DatabaseProcess, Ended, ProcessPool } from './processes.ts'
+import type { ExecuteResult, Failure, FailureKind, PageSource, Store } from './sqlite-runner.ts'
 import { readChanges } from './wal.ts'
 
-/** Call of the keeper. Only an execute has a `store`. */
+/** Call of the SQLite runner. Only an execute has a `store`. */
 export type Task = Pick<Job, 'do' | 'sql' | 'params'> & { source: PageSource; store?: Store }
 
 /** Times that a script is run when others store changes meanwhile. */

@@ -4,10 +4,10 @@ import { tooMany } from './errors.ts'
  * Runs the work of each session one at a time in this process, so that work waiting for the session's lock holds no
  * connection.
  */
-export type SessionLines = <T>(sessionId: string, work: () => Promise<T>) => Promise<T>
+export type SessionMutex = <T>(sessionId: string, work: () => Promise<T>) => Promise<T>
 
 /** Work in a session's line that exceeds `maxLength` is refused with `too_many`. */
-export function createSessionLines(maxLength = Number.POSITIVE_INFINITY): SessionLines {
+export function createSessionMutex(maxLength = Number.POSITIVE_INFINITY): SessionMutex {
   const lines = new Map<string, { last: Promise<unknown>; length: number }>()
   return async (sessionId, work) => {
     const line = lines.get(sessionId) ?? { last: Promise.resolve(), length: 0 }

@@ -1,11 +1,11 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { describe } from './describe.ts'
 import type { Job, Reply } from './job.ts'
-import type { ExecuteResult, QueryResult, Rows } from './keeper.ts'
 import { checkFile, convertFile } from './load.ts'
 import { MAX_SQL_BYTES, type Open, openDatabase } from './open.ts'
 import { readRows, SqlProblem, toInteger } from './rows.ts'
 import { problemOf } from './sql-errors.ts'
+import type { ExecuteResult, QueryResult, Rows } from './sqlite-runner.ts'
 import { prepareEach } from './statements.ts'
 
 /**

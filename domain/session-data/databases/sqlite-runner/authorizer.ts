@@ -5,7 +5,7 @@ import { constants as codes, type DatabaseSync } from 'node:sqlite'
  * inside of it.
  */
 export type Authorizer = {
-  /** Runs SQL of the keeper itself, which may begin and end transactions, and set PRAGMAs. */
+  /** Runs SQL of the SQLite runner itself, which may begin and end transactions, and set PRAGMAs. */
   runOwn(sql: string): void
   /** Says why SQL was refused, and forgets it. SQLite itself only says "not authorized". */
   takeRefusal(): string | undefined
