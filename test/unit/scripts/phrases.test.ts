@@ -38,4 +38,10 @@ describe('the check of phrases', () => {
   ])('allows %s: %j', (name, text) => {
     expect(check(name, text)).toEqual({ status: 0, stderr: '' })
   })
+
+  it('says so when it is not run in a repository', () => {
+    const { status, stderr } = spawnSync(process.execPath, [script], { cwd: folder, encoding: 'utf8' })
+    expect(status).toBe(0)
+    expect(stderr).toBe('The English was not checked: git lists no files here\n')
+  })
 })
