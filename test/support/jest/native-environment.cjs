@@ -39,6 +39,14 @@ class NativeEnvironment {
     this.writeUsage()
   }
 
+  /**
+   * Removes objects from what a test has thrown, once the message is made. Jest copies them by recursion, so an error
+   * that refers to a socket or a query's plan would end the whole file with "Maximum call stack size exceeded".
+   */
+  handleTestEvent({ name, error }) {
+    if (name === 'test_fn_failure' || name === 'hook_failure' || name === 'error') removeObjects(error)
+  }
+
   /** Notes the CPU time of the file for the table that `npm test` prints. */
   writeUsage() {
     if (process.env.TEST_CPU_FILE === undefined) return
@@ -50,6 +58,16 @@ class NativeEnvironment {
     }
     appendFileSync(process.env.TEST_CPU_FILE, `${JSON.stringify(usage)}\n`)
   }
+}
+
+/** Removes the properties of an error that are objects, except its causes, whose own are removed. */
+function removeObjects(error, depth = 0) {
+  if (typeof error !== 'object' || error === null) return
+  for (const key of Object.keys(error)) {
+    if (typeof error[key] === 'object') delete error[key]
+  }
+  if (depth < 5) removeObjects(error.cause, depth + 1)
+  else delete error.cause
 }
 
 /** Reads the CPU seconds of this process, and of its ended children, which only Linux reports. */
