@@ -2,7 +2,7 @@ import { Worker as Thread } from 'node:worker_threads'
 import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { NativeConnection } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
-import type { Attempt } from '../domain/turns/run/running-attempts.ts'
+import type { Attempt } from '../domain/turns/run/running-attempt.ts'
 import type { HeartbeatMessage, HeartbeatThreadData } from './heartbeat-thread.ts'
 import { BEAT_MS, STALLED_MS } from './stall.ts'
 

@@ -155,8 +155,8 @@ function recordable(call: ModelToolCall, taken: Set<string>): ModelToolCall {
 
 /** Streams the model's parts, with limits on its silence, on its total time and on the size of its answer. */
 async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
-  const { context, attempt, deps } = call
-  const ended = AbortSignal.any([attempt.signal, broken])
+  const { context, deps } = call
+  const ended = AbortSignal.any([call.signal, broken])
   // Loaded before the limits begin: the model's silence counts from its request.
   const decrypted = await decryptMessages(deps, context.sessionId, call.modelInput.messages, context.secrets)
   const messages = await loadImages(deps, imageReader(call), decrypted.messages, ended)

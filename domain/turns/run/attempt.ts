@@ -2,7 +2,7 @@ import { rejectOnAbort } from '../../../lib/reject-on-abort.ts'
 import { type Appended, appendEvents, type NewEvent } from '../../events/log/append.ts'
 import type { Deps } from '../deps.ts'
 import type { TurnPlace } from '../turn-place.ts'
-import type { Attempt } from './running-attempts.ts'
+import type { Attempt } from './running-attempt.ts'
 
 type Granted = Extract<Appended, { outcome: 'appended' }>
 type LostRight = Exclude<Appended['outcome'], 'appended'>
@@ -71,12 +71,12 @@ export async function raiseFence(
 }
 
 /** Waits until Temporal knows of an attempt's turn. Rejects with the signal's reason when the attempt is aborted. */
-export async function waitForWorkflow({ early, signal }: Attempt): Promise<void> {
+export async function waitForWorkflow({ early }: Attempt, signal: AbortSignal): Promise<void> {
   if (early !== undefined && !early.isKnown) await rejectOnAbort(signal, early.known)
 }
 
 /**
- * Runs a step of a turn. Its signal also aborts when the turn is ended elsewhere, which Redis reports at once and
+ * Runs a step of a turn. The signal of `work` also aborts when the turn is ended elsewhere, which Redis reports at once and
  * Temporal with the next heartbeat. Resolves with 'ended' when nothing more may be written. Throws when a newer attempt
  * has taken the step.
  */
@@ -84,12 +84,12 @@ export async function whileTurnRuns<T>(
   deps: Deps,
   turn: TurnPlace,
   attempt: Attempt,
-  work: (attempt: Attempt) => Promise<T>,
+  work: (live: { signal: AbortSignal }) => Promise<T>,
 ): Promise<T | 'ended'> {
   const ended = new AbortController()
   const unwatch = deps.events.broker.watchTurn(turn.turnId, () => ended.abort(new RightLost('turn_ended')))
   try {
-    return await work(withSignal(attempt, AbortSignal.any([attempt.signal, ended.signal])))
+    return await work({ signal: AbortSignal.any([attempt.signal, ended.signal]) })
   } catch (error) {
     if (!(error instanceof RightLost)) throw error
     // Temporal discards the result of a superseded attempt. If it does not, because a clock went back and this is the
@@ -100,10 +100,6 @@ export async function whileTurnRuns<T>(
     unwatch()
   }
 }
-
-/** Returns the attempt with another signal. Its fence may still rise. */
-const withSignal = (attempt: Attempt, signal: AbortSignal): Attempt =>
-  Object.create(attempt, { signal: { value: signal, enumerable: true } })
 
 /** Limit on attempts that end without reporting anything, as when their worker dies. Then the step is given up. */
 const MAX_CLAIMS = 20

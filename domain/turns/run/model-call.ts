@@ -3,7 +3,7 @@ import type { CatalogueModel } from '../../models/llm/catalogue.ts'
 import type { Model } from '../../models/llm/model.ts'
 import type { Profile } from '../../models/llm/profiles/schema.ts'
 import type { Deps } from '../deps.ts'
-import type { Attempt } from './running-attempts.ts'
+import type { Attempt } from './running-attempt.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /** One attempt at one model call of a turn. */
@@ -20,5 +20,7 @@ export type ModelCall = {
   iteration: number
   execId: string
   attempt: Attempt
+  /** Aborts when the attempt's own does, and when the turn is ended elsewhere. */
+  signal: AbortSignal
   startedAt: number
 }

@@ -29,7 +29,7 @@ import {
   retryingEvent,
 } from './reason-events.ts'
 import { longPause, retryDelayMs } from './retry-delay.ts'
-import type { Attempt, Reasoned } from './running-attempts.ts'
+import type { Attempt, Reasoned } from './running-attempt.ts'
 import { readSystemPrompt } from './system-prompt.ts'
 import { isTooOld } from './turn-age.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
@@ -62,10 +62,10 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   // Before the attempt claims the step: a worker with another key leaves it to the next one.
   const ask = openModel(deps, turn.organizationId, model)
   const systemPrompt = await readSystemPrompt(deps, context)
-  const reasoned = await whileTurnRuns(deps, turn, attempt, (live) => {
+  const reasoned = await whileTurnRuns(deps, turn, attempt, ({ signal }) => {
     const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
     const modelInput = buildModelInput({ ...context, systemPrompt, contextTokens })
-    const place = { step, iteration, execId: newUuid(), attempt: live, startedAt: Date.now() }
+    const place = { step, iteration, execId: newUuid(), attempt, signal, startedAt: Date.now() }
     return callModel({ deps, context, model, profile, ask, systemPrompt, modelInput, ...place })
   })
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
@@ -136,7 +136,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     await starting
-    await waitForWorkflow(call.attempt)
+    await waitForWorkflow(call.attempt, call.signal)
     return recordFailure(call, error)
   }
 }
@@ -145,7 +145,7 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
 async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEvent[]> {
   if (call.attempt.early?.isKnown !== false) return rest
   if (rest.length > 0) await append(call, own(call, rest))
-  await waitForWorkflow(call.attempt)
+  await waitForWorkflow(call.attempt, call.signal)
   return []
 }
 
@@ -175,7 +175,7 @@ async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: Red
     await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])
     return { outcome: 'failed', code: 'max_iterations' }
   }
-  const { events, plan } = await beginAct(deps, context, iteration, toolCalls, call.attempt.signal)
+  const { events, plan } = await beginAct(deps, context, iteration, toolCalls, call.signal)
   await append(call, [...answered, ...events])
   return { outcome: 'act', model: call.model.name, ...plan }
 }

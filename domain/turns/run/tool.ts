@@ -27,7 +27,7 @@ import type { TurnPlace } from '../turn-place.ts'
 import { appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { boundImages } from './result-images.ts'
-import type { Attempt } from './running-attempts.ts'
+import type { Attempt } from './running-attempt.ts'
 import { type Configuration, configurationSql, configure } from './turn-context.ts'
 
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
@@ -57,7 +57,8 @@ export async function runTool(
   if (call.isCompleted) return { outcome: 'done' }
   // The client answers; the workflow runs the call again then.
   if (call.asking.isOpen) return { outcome: 'asked' }
-  const ran = await whileTurnRuns(deps, turn, attempt, async (live): Promise<ToolOutcome> => {
+  const ran = await whileTurnRuns(deps, turn, attempt, async ({ signal }): Promise<ToolOutcome> => {
+    const live = { fence: attempt.fence, signal }
     const step = callStep(iteration, call.id)
     const execId = newUuid()
     const startedAt = Date.now()

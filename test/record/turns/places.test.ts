@@ -1,6 +1,7 @@
 import type { Deps } from '../../../domain/deps.ts'
 import { renewLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
-import { type Begun, createRunningAttempts, type Reasoned } from '../../../domain/turns/run/running-attempts.ts'
+import type { Reasoned } from '../../../domain/turns/run/running-attempt.ts'
+import { type Begun, createRunningAttempts } from '../../../domain/turns/run/running-attempts.ts'
 import { beginWaitingSteps, waitForPlace } from '../../../domain/turns/run/waiting-steps.ts'
 import { releaseDeadProcesses } from '../../../domain/turns/sweep/lost-activities.ts'
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'

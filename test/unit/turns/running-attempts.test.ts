@@ -1,4 +1,5 @@
-import { type Attempt, createRunningAttempts, type Reasoned } from '../../../domain/turns/run/running-attempts.ts'
+import type { Attempt, Reasoned } from '../../../domain/turns/run/running-attempt.ts'
+import { createRunningAttempts } from '../../../domain/turns/run/running-attempts.ts'
 
 const TURN = { organizationId: 'o', sessionId: 's', turnId: 't' }
 const OTHER = { ...TURN, turnId: 'u' }
