@@ -9,8 +9,9 @@ import { ROOT } from '../dev/development.ts'
 import { freePorts } from '../dev/services/index.ts'
 import { createTemplateDatabase, startPostgres } from '../dev/services/postgres.ts'
 import { print, printError } from '../dev/terminal.ts'
-import { applyMigrations, diffMigration, EMPTY_MIGRATION } from '../platform/postgres/migrate.ts'
+import { applyMigrations } from '../platform/postgres/migrate.ts'
 import { compareFunctions, toMigration } from '../platform/postgres/sql-functions.ts'
+import { diffMigration, EMPTY_MIGRATION } from './diff-migration.ts'
 
 async function writeMigration(name: string, serverUrl: string): Promise<void> {
   const tables = await diffMigration(await createTemplateDatabase(serverUrl, 'empty'))

@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { applyMigrations, diffMigration, EMPTY_MIGRATION, runScript } from '../../../platform/postgres/migrate.ts'
+import { applyMigrations, runScript } from '../../../platform/postgres/migrate.ts'
 import { compareFunctions, explainChanges, toMigration } from '../../../platform/postgres/sql-functions.ts'
 import { unavailability } from '../../../platform/unavailable.ts'
+import { diffMigration, EMPTY_MIGRATION } from '../../../scripts/diff-migration.ts'
 import { cloneDatabase, createEmptyDatabase, type TestDatabase } from '../../support/database.ts'
 import { startProxy } from '../../support/proxy.ts'
 
@@ -54,7 +55,7 @@ describe('the migrations', () => {
     })
   })
 
-  // The first chunks are sent by the service itself, the later ones by the engine: its bookkeeping, then the scripts.
+  // The first chunks are queries about the notes, the later ones the scripts.
   it.each([2, 7, 10, 12, 16, 25])('can be repeated when Postgres is lost at the chunk %i', async (nth) => {
     const url = new URL(database.url)
     const proxy = await startProxy(url.host)
