@@ -6,7 +6,17 @@ import type { LabRun } from '../support/lab.ts'
 import { giveTools } from '../support/mcp-tools.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
-import { cancel, clientTool, getTurn, guardedTool, post, postAndAsk, statusOf, submit } from '../support/turns.ts'
+import {
+  cancel,
+  clientTool,
+  getTurn,
+  guardedTool,
+  post,
+  postAndAsk,
+  statusOf,
+  submit,
+  waitForEvent,
+} from '../support/turns.ts'
 
 let api: Organization
 beforeAll(async () => {
@@ -48,6 +58,8 @@ describe('an approval that is asked for while the model thinks', () => {
     const echo = { delay_ms: 1500, tool_calls: [{ id: callId, name: 'echo', arguments: { text: 'hi' } }] }
     const id = await createScriptedSession(api, [echo, { text: 'done' }], { capabilities: [{ ref: 'lab' }] })
     await post(api, id)
+    // The step has read its tools by then.
+    await waitForEvent(api, id, 'output.message.started')
     const tools = [guardedTool('echo')]
     expect((await call(api, 'PATCH', `/v1/sessions/${id}`, { tools })).status).toBe(200)
     const result = resultOf(await finish(id), callId)

@@ -88,7 +88,7 @@ describe('the OpenAPI document', () => {
     const health = document.components.schemas.DurableHealth
     expect(health.properties.status).toMatchObject({ enum: ['healthy', 'warning', 'degraded'] })
     for (const field of Object.values<Json>(health.properties.turns.properties))
-      expect(field).toMatchObject({ description: expect.stringMatching(/Null when (Temporal|Postgres) did not say/) })
+      expect(field).toMatchObject({ description: expect.stringMatching(/Null if (Temporal|Postgres) did not answer/) })
   })
 
   it('names the members of each union, and the field value that selects each', () => {

@@ -292,7 +292,7 @@ describe('a call whose process died after its change', () => {
   })
 
   it('answers the same when its time has passed by then', async () => {
-    const { id, run, rows } = await createCalls(create('once', { at: new Date(Date.now() + 2000).toISOString() }))
+    const { id, run, rows } = await createCalls(create('once', { at: new Date(Date.now() + 5000).toISOString() }))
     const later = async () => {
       await waitFor(async () => Date.now() > ((await rows())[0]?.launchedUntil.getTime() ?? 0) + 2000, 'its time')
       await run(0, deps, attempt(2))

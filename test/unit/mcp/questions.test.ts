@@ -218,9 +218,13 @@ describe('a question in a session of the protocol', () => {
     [
       'an address of a file',
       { mode: 'url', message: 'a', url: 'file:///etc/passwd', elicitationId: '1' },
-      /no http or/,
+      /not an http or/,
     ],
-    ['a script', { mode: 'url', message: 'a', url: 'javascript:alert(1)', elicitationId: '1' }, /no http or https URL/],
+    [
+      'a script',
+      { mode: 'url', message: 'a', url: 'javascript:alert(1)', elicitationId: '1' },
+      /not an http or https URL/,
+    ],
   ])('is refused with %s', async (_, params, expected) => {
     const { server } = await newAsker([{ params }])
     const failure = await failureOf(newClient().call(endpointOf(server), callOf()))
