@@ -24,8 +24,9 @@ tools:
 
 const threads = createDocumentThreads()
 /** Returns what was read, or the message of the refusal. */
-const read = (text: string, contentType?: string): Promise<unknown> =>
-  parseAgentDocument({ threads, owner: 'owner' }, text, contentType).catch((error) => `${error.kind}: ${error.message}`)
+const readFor = (owner: string, text: string, contentType?: string): Promise<unknown> =>
+  parseAgentDocument({ threads, owner }, text, contentType).catch((error) => `${error.kind}: ${error.message}`)
+const read = (text: string, contentType?: string): Promise<unknown> => readFor('owner', text, contentType)
 const readFront = (...lines: string[]): Promise<unknown> => read(['---', ...lines, '---', 'Hi'].join('\n'))
 const EMPTY = 'invalid: system_prompt: must not be empty'
 
@@ -249,7 +250,11 @@ describe('a document made to take time and memory', () => {
     }),
   )('is refused without blocking others: %s', async (_name, yaml) => {
     const eventLoop = watchEventLoop()
-    const [refused, other] = await Promise.all([read(`---\nname: a\n${yaml}\n---\nHi`), readFront('name: b')])
+    // An owner's documents are read one after the other. Those of others have a thread of their own.
+    const [refused, other] = await Promise.all([
+      read(`---\nname: a\n${yaml}\n---\nHi`),
+      readFor('other', '---\nname: b\n---\nHi'),
+    ])
     const { busyMs } = eventLoop.stop()
     expect(refused).toMatch(/^invalid: /)
     expect(other).toEqual({ name: 'b', system_prompt: 'Hi' })
