@@ -128,7 +128,8 @@ describePages('the keyboard', () => {
 
 describePages('MCP servers', () => {
   it.each(['wide', 'narrow'] as const)('are made, changed and deleted in a %s window', async (size) => {
-    const { page, expectNoComplaints, expectAccessible } = await openConsole(api.url, { size, organization: api.id })
+    const opened = await openConsole(api.url, { size, organization: api.id })
+    const { page, expectNoComplaints, expectAccessible } = opened
     if (size === 'narrow') await page.getByText('Settings').click()
     await page.getByRole('link', { name: 'MCP servers' }).click()
     await expectAccessible()
@@ -151,6 +152,7 @@ describePages('MCP servers', () => {
     await page.getByRole('button', { name: 'Delete' }).click()
     await page.getByText('None yet.').waitFor()
     expectNoComplaints()
+    await opened.close()
   })
 
   it('show their tools, and mark the changed ones until they are accepted', async () => {
@@ -158,10 +160,8 @@ describePages('MCP servers', () => {
     const server = { name: 'Library', url: 'https://mcp.example/mcp' }
     const { id } = (await call(api, 'POST', '/v1/mcp-servers', server)).body
     await giveTools(api, toUuid(id), '2026-11-24T08:00:00.000Z')
-    const { page, expectNoComplaints, expectAccessible } = await openConsole(api.url, {
-      organization: api.id,
-      at: `#/mcp-servers/${id}`,
-    })
+    const opened = await openConsole(api.url, { organization: api.id, at: `#/mcp-servers/${id}` })
+    const { page, expectNoComplaints, expectAccessible } = opened
     const tool = page.getByRole('group').filter({ hasText: 'mcp_library__search' })
     await tool.getByText('changed').waitFor()
     await expectAccessible()
@@ -170,6 +170,7 @@ describePages('MCP servers', () => {
     await tool.getByText('mcp_library__search').waitFor()
     expect((await call(api, 'GET', `/v1/mcp-servers/${id}`)).body.changed_tools).toEqual([])
     expectNoComplaints()
+    await opened.close()
   })
 })
 
