@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { ADMIN, ADMIN_MODE, addOwnOrganization, newPassword, registerUser } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
 import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
+import { isSoak } from '../support/counts.ts'
 import { call, createSession } from '../support/http.ts'
 import { withService } from '../support/service.ts'
 import { sharedService } from '../support/shared/service.ts'
@@ -155,10 +156,12 @@ async function tour(opened: ConsolePage): Promise<void> {
 
 const LIMIT_MS = 90_000
 
-const SIZES = ['wide', 'narrow'] as const
+/** Every run has each mode and each size of window once, a soak run all combinations. */
+const BOTH = ['wide', 'narrow'] as const
+const SIZES = isSoak ? { full: BOTH, admin: BOTH } : { full: ['wide'] as const, admin: ['narrow'] as const }
 
 describePages('all of the console', () => {
-  it.each(SIZES)(
+  it.each(SIZES.full)(
     'is for who signs in in mode full, in a %s window',
     async (size) => {
       const { url } = await sharedService('full')
@@ -175,7 +178,7 @@ describePages('all of the console', () => {
     LIMIT_MS,
   )
 
-  it.each(SIZES)(
+  it.each(SIZES.admin)(
     'is for the administrator in mode admin, in a %s window',
     async (size) => {
       await withService({ environment: ADMIN_MODE }, async ({ url }) => {
