@@ -73,16 +73,17 @@ function followWithPython(id: string): FollowingClient {
 
 const length = async (id: string): Promise<number> => (await listEvents(service.url, id)).length
 
-/** Waits until the client has received more of a turn that is running. */
-async function untilMore(client: FollowingClient): Promise<void> {
-  const before = idsOf(client).length
-  await waitFor(async () => idsOf(client).length >= before + 3, 'the client to get more')
+/** Waits until each client has received more of a turn that is running. */
+async function untilMore(clients: FollowingClient[]): Promise<void> {
+  const wanted = clients.map((client) => idsOf(client).length + 3)
+  const haveMore = () => clients.every((client, index) => idsOf(client).length >= (wanted[index] ?? 0))
+  await waitFor(async () => haveMore(), 'the clients to get more')
 }
 
-async function playTurn(id: string, client: FollowingClient, disturb: () => Promise<void>): Promise<void> {
+async function playTurn(id: string, clients: FollowingClient[], disturb: () => Promise<void>): Promise<void> {
   const before = await length(id)
   await post(service.url, id)
-  await untilMore(client)
+  await untilMore(clients)
   await disturb()
   await waitFor(async () => {
     const events = await waitUntilIdle(service.url, id)
@@ -94,21 +95,25 @@ const startApi = async () => {
   api = await startApiProcess(service, 'api/main.ts', environment)
 }
 
-async function expectRecordOverAll(client: FollowingClient, id: string): Promise<void> {
-  await playTurn(id, client, async () => {})
-  await playTurn(id, client, async () => {
+/** Plays the turns of a session with their faults. Returns its record. */
+async function playAll(id: string, clients: FollowingClient[]): Promise<Json[]> {
+  await playTurn(id, clients, async () => {})
+  await playTurn(id, clients, async () => {
     await site.stopRedis()
     await site.startRedis()
   })
-  await playTurn(id, client, async () => {
+  await playTurn(id, clients, async () => {
     await api.stop()
     await startApi()
   })
-  await playTurn(id, client, async () => {
+  await playTurn(id, clients, async () => {
     await api.kill()
     await startApi()
   })
-  const record: Json[] = await waitUntilIdle(service.url, id)
+  return waitUntilIdle(service.url, id)
+}
+
+async function expectRecord(client: FollowingClient, record: Json[]): Promise<void> {
   expectSoundRecord(record)
   expect(record.filter(({ type }) => type === 'turn.completed')).toHaveLength(TURNS)
   const ids = record.map((event) => event.id)
@@ -131,21 +136,30 @@ function expectCycleInAnswer({ seen }: FollowingClient, record: Json[]): void {
   expect(cycles.length).toBeGreaterThan(0)
 }
 
-const createSession = () => createScriptedSession(service.url, [LONG_STEP, ...Array(TURNS - 1).fill(STEP)])
-
 describe("over connection cycles, a Redis restart, an API's stop and an API's death", () => {
-  it('a standard EventSource receives the record', async () => {
-    const id = await createSession()
-    await expectRecordOverAll(followWithEventSource(id), id)
-  })
-
   const problem = whyNoPython()
   // In CI it fails instead, because nobody checks what was skipped there.
-  const python = problem === undefined || process.env.CI ? it : it.skip
-  const why = problem === undefined ? '' : ` (without CI skipped: ${problem})`
+  const isSkipped = problem !== undefined && !process.env.CI
+  const python = isSkipped ? it.skip : it
+  const why = isSkipped ? ` (without CI skipped: ${problem})` : ''
+  let record: Json[]
+  let eventSource: FollowingClient
+  let program: FollowingClient
+  beforeAll(async () => {
+    const id = await createScriptedSession(service.url, [LONG_STEP, ...Array(TURNS - 1).fill(STEP)])
+    eventSource = followWithEventSource(id)
+    if (problem === undefined) program = followWithPython(id)
+    record = await playAll(id, problem === undefined ? [eventSource, program] : [eventSource])
+  })
+  afterAll(() => {
+    eventSource.close()
+    program?.close()
+  })
+
+  it('a standard EventSource receives the record', () => expectRecord(eventSource, record))
+
   python(`a program of Python's standard library receives the record${why}`, async () => {
     expect(problem).toBeUndefined()
-    const id = await createSession()
-    await expectRecordOverAll(followWithPython(id), id)
+    await expectRecord(program, record)
   })
 })
