@@ -226,6 +226,9 @@ describe('a command that takes too much', () => {
     expect(started).toHaveLength(2)
   })
 
+  /** Processes that get signals, and the latest of them. */
+  const signalled = createProcesses()
+  let child: ChildProcess | undefined
   it.each<[signal: NodeJS.Signals, end: string]>([
     ['SIGTERM', 'done\n'],
     ['SIGINT', 'done\n'],
@@ -233,7 +236,6 @@ describe('a command that takes too much', () => {
     ['SIGABRT', 'CommandStopped: The command needed too much memory and was stopped'],
     ['SIGSEGV', 'Error: A bash process ended early: SIGSEGV.'],
   ])('whose process gets %s', async (signal, end) => {
-    let child: ChildProcess | undefined
     const onStart = (message: unknown) => {
       child = (message as { process: ChildProcess }).process
     }
@@ -247,7 +249,7 @@ describe('a command that takes too much', () => {
       return read(path)
     }
     const job = { command: 'cat a.txt > /dev/null; echo done', timeoutMs: 20_000, organizationId: 'o' }
-    const ran = await runCommand(createProcesses(), files, job, none).then(({ stdout }) => stdout.text, String)
+    const ran = await runCommand(signalled, files, job, none).then(({ stdout }) => stdout.text, String)
     unsubscribe('child_process', onStart)
     expect(ran).toBe(end)
   })
