@@ -58,7 +58,8 @@ beforeAll(async () => {
   connects.mockRestore()
   deps = service.platform.deps
   lanes = []
-  for (let lane = 0; lane < AT_ONCE; lane++) lanes.push(await createLane(lane))
+  const replayed = await createReplayed()
+  for (let lane = 0; lane < AT_ONCE; lane++) lanes.push(await createLane(lane, replayed))
   // The service's own are connected by now, unlike one of an earlier file that is still closing.
   kept.emitters = kept.emitters.filter((emitter) => !(emitter instanceof Redis) || emitter.status === 'ready')
 })
@@ -86,12 +87,18 @@ function watchNew<Name extends keyof Watched>(name: Name): { end(): Watched[Name
   }
 }
 
-async function createLane(lane: number): Promise<Lane> {
-  const [live, replayed] = await Promise.all([createOpenTurn(deps), createOpenTurn(deps)])
+/** Creates a turn whose events are only read. */
+async function createReplayed(): Promise<OpenTurn> {
+  const replayed = await createOpenTurn(deps)
   const answer = createAnswer()
-  const words = () => answer.delta('word ')
-  const [first] = await append(deps, live.writer, [words()])
-  await append(deps, replayed.writer, Array.from({ length: REPLAYED_EVENTS }, words))
+  const words = Array.from({ length: REPLAYED_EVENTS }, () => answer.delta('word '))
+  await append(deps, replayed.writer, words)
+  return replayed
+}
+
+async function createLane(lane: number, replayed: OpenTurn): Promise<Lane> {
+  const live = await createOpenTurn(deps)
+  const [first] = await append(deps, live.writer, [createAnswer().delta('word ')])
   return { live, lastId: first?.id ?? '', replayed, random: createRandom(lane) }
 }
 

@@ -9,7 +9,7 @@ const COUNTS = {
   interleavingsAtOnce: [50, 100],
   /** Rounds of outages, each with one of every kind. An interleaving appends about three times. */
   outageRounds: [2, 10],
-  abandonedStreams: [1000, 10_000],
+  abandonedStreams: [500, 10_000],
   abandonedToWarmUp: [300, 1000],
   stormSessions: [25, 100],
   /** Runs of each schedule during which the service is disturbed. */
