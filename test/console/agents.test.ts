@@ -128,7 +128,7 @@ describePages('agents', () => {
         tools: [GUARDED],
       })
     }
-    const opened = await openConsole(api.url, { organization: api.id, at: '#/agents' })
+    const opened = await openConsole(api.url, { organization: api.id, at: '#/agents', isNew: true })
     const { page } = opened
     const names = page.getByRole('rowheader')
     await page.getByText('Painter').waitFor()

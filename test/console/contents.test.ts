@@ -38,7 +38,7 @@ describePages('what a session holds', () => {
     const failed = events.filter(({ type, data }) => type === 'tool.completed' && data.status !== 'success')
     expect(failed.map(({ data }) => data.error ?? data.result)).toEqual([])
 
-    const opened = await openConsole(api.url, { size, organization: api.id, at: `#/sessions/${id}/files` })
+    const opened = await openConsole(api.url, { size, organization: api.id, at: `#/sessions/${id}/files`, isNew: true })
     const { page } = opened
     await page.getByRole('button', { name: 'Contents of src' }).click()
     await page.getByRole('link', { name: 'a.txt' }).waitFor()

@@ -26,6 +26,8 @@ export type ConsoleOptions = {
   at?: string
   /** Id of the organization to show, for a user with several. */
   organization?: string
+  /** Starts a new page. Needed by tests of downloads: from a used page, one of them did not arrive once. */
+  isNew?: boolean
 }
 
 let browser: Promise<Browser> | undefined
@@ -34,8 +36,8 @@ const idle: Page[] = []
 
 /** Opens the console of a service, as someone who has not been there before. */
 export async function openConsole(url: string, options: ConsoleOptions = {}): Promise<ConsolePage> {
-  const { size = 'wide', at = '', organization } = options
-  const page = idle.pop() ?? (await newPage())
+  const { size = 'wide', at = '', organization, isNew = false } = options
+  const page = (isNew ? undefined : idle.pop()) ?? (await newPage())
   await page.setViewportSize(SIZES[size])
   await page.emulateMedia({ colorScheme: size === 'narrow' ? 'dark' : 'light' })
   const complaints: string[] = []
