@@ -3,8 +3,8 @@
  * smaller value belong here. The memory held for slow clients is not one of them.
  */
 const COUNTS = {
-  kills: [6, 50],
-  killLanes: [2, 6],
+  kills: [4, 50],
+  killLanes: [1, 6],
   interleavings: [200, 1000],
   interleavingsAtOnce: [50, 100],
   /** Rounds of outages, each with one of every kind. An interleaving appends about three times. */
