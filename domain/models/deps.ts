@@ -4,11 +4,11 @@ import type { PredefinedProvider } from './llm/predefined.ts'
 
 export type Deps = Below & {
   models: {
-    /** Providers that every organization has. */
+    /** Providers of every organization. */
     predefined: PredefinedProvider[]
-    /** Returns the fetch that may call a provider: addresses of the environment are trusted, others are checked. */
+    /** Returns the fetch function for a provider: addresses from the environment are trusted, others are checked. */
     fetchOf: (provider: Pick<Provider, 'isPredefined'>) => typeof globalThis.fetch
   }
-  /** Maximum number of an organization's providers, and of the models of each. */
+  /** Maximum numbers of an organization's providers and of each provider's models. */
   quotas: { llmProviders: number; llmModels: number }
 }

@@ -2,7 +2,7 @@ import type { LlmProviderType } from '../../../contract/llm-providers.ts'
 import { invalid } from '../../kit/errors.ts'
 import { llmsim } from '../llm/simulator/llmsim.ts'
 
-/** Throws `invalid` for a name that the simulator does not have. Only their providers know the names of others. */
+/** Throws `invalid` for an unknown model of the simulator. Only other providers know their own models' names. */
 export function checkModelName(type: LlmProviderType, name: string): void {
   if (type !== 'llmsim' || llmsim(name) !== undefined) return
   throw invalid(

@@ -12,7 +12,7 @@ export async function setDefault(
   await tx.organization.update({ where: { id: organizationId }, data: { defaultModelId: id } })
 }
 
-/** Returns to the installation's default if the model is the organization's. */
+/** Restores the installation's default if the model is the organization's. */
 export async function unsetDefault(tx: Prisma.TransactionClient, { organizationId }: Actor, id: string): Promise<void> {
   await tx.organization.updateMany({
     where: { id: organizationId, defaultModelId: id },

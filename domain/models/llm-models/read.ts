@@ -14,7 +14,7 @@ export async function getModel(deps: Deps, actor: Actor, id: ModelId): Promise<L
   return presentWithProvider(found, await readDefaultModelId(deps, actor.organizationId))
 }
 
-/** Returns a model as its provider's list has it. Throws `not_found`. */
+/** Returns a model without its provider. Throws `not_found`. */
 export async function getModelAlone(deps: Deps, actor: Actor, id: ModelId): Promise<LlmModel> {
   const found = await requireModel(deps, actor, id)
   return presentModel(found, await readDefaultModelId(deps, actor.organizationId))

@@ -13,8 +13,8 @@ import { getModelAlone, requireModel } from './read.ts'
 type Found = Awaited<ReturnType<typeof requireModel>>
 
 /**
- * Changes a model. The next model call uses the change. Throws `not_found`, `invalid` for a name that the simulator does
- * not have, for the name of a predefined model and for a disabled default, and `conflict` for a name that is taken.
+ * Changes a model, from the next model call on. Throws `not_found`, `invalid` for a model unknown to the simulator, a
+ * predefined model's name and a disabled default, and `conflict` for a taken name.
  */
 export async function patchModel(
   deps: Deps,
@@ -45,7 +45,7 @@ const fieldsOf = (input: UpdateLlmModelRequest) => ({
   status: input.status ?? undefined,
 })
 
-/** Writes the fields and returns the model's status. Throws `not_found` when it has been deleted. */
+/** Writes the fields and returns the model's status. Throws `not_found` if it has been deleted. */
 async function writeModel(
   tx: Prisma.TransactionClient,
   { organizationId }: Actor,
@@ -64,7 +64,7 @@ async function writeModel(
   return row.status
 }
 
-/** Deletes a model. Throws `not_found`, and `invalid` for a predefined one. */
+/** Deletes a model. Throws `not_found`, and `invalid` for a predefined model. */
 export async function deleteModel(deps: Deps, actor: Actor, id: ModelId): Promise<void> {
   const { isPredefined } = await requireModel(deps, actor, id)
   if (isPredefined) throw invalid('This model comes with the service; PATCH its status to "disabled" to do without it')

@@ -12,7 +12,7 @@ import { checkBaseUrl } from './check.ts'
 import { getProvider } from './read.ts'
 import { encryptKey } from './stored-key.ts'
 
-/** Adds a provider. Throws `invalid` for an address that may not be called, and `conflict` beyond the quota. */
+/** Adds a provider. Throws `invalid` for a forbidden address, and `conflict` beyond the quota. */
 export async function createProvider(
   deps: Deps,
   actor: Actor,
@@ -38,7 +38,7 @@ export async function createProvider(
   return getProvider(deps, actor, asUuid(id))
 }
 
-/** Inserts a provider; undefined when another run of the request has created it. Throws `conflict` at the quota. */
+/** Inserts a provider; undefined if another run of the request has created it. Throws `conflict` at the quota. */
 async function insertWithin(
   { models, quotas }: Deps,
   tx: Prisma.TransactionClient,

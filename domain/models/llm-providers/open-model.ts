@@ -7,7 +7,7 @@ import { createModel } from '../llm/providers/create-model.ts'
 import { llmsim } from '../llm/simulator/llmsim.ts'
 import { damagedKey, keyOf } from './stored-key.ts'
 
-/** Returns a model ready to be called. Throws `UnreadableSecret` when another process may have the key for it. */
+/** Returns a model ready to be called. Throws `UnreadableSecret` if another process may be able to read its key. */
 export function openModel(deps: Deps, organizationId: string, model: CatalogueModel): Model {
   try {
     return open(deps, organizationId, model)
@@ -18,7 +18,7 @@ export function openModel(deps: Deps, organizationId: string, model: CatalogueMo
 }
 
 function open(deps: Deps, organizationId: string, { name, provider }: CatalogueModel): Model {
-  // A provider may have become a simulator after it had other models.
+  // The provider may have had another type before.
   if (provider.type === 'llmsim') return llmsim(name) ?? failing(`There is no simulated model ${name}.`)
   const profile = findProfile(provider.type, name)
   return createModel({

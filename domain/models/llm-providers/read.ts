@@ -8,7 +8,7 @@ import { mergeProvider, type Provider } from '../llm/catalogue.ts'
 import type { PredefinedProvider } from '../llm/predefined.ts'
 import { presentProvider } from './present.ts'
 
-/** A provider of an organization, its row if it has one, and what it is in every organization if it is predefined. */
+/** A provider of an organization, with its row if it has one, and its predefined original if there is one. */
 export type FoundProvider = {
   provider: Provider
   row: ProviderRow | undefined
@@ -41,7 +41,7 @@ export async function findProvider(
 
 /**
  * Locks a provider's row against other changes of the provider's models. A predefined provider gets its row here, when
- * the organization first stores something about it. Throws `not_found`.
+ * the organization first stores a change. Throws `not_found`.
  */
 export async function lockProvider(
   tx: Prisma.TransactionClient,

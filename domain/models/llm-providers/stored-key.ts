@@ -18,11 +18,11 @@ export const encryptKey = (
 ): Uint8Array<ArrayBuffer> | null =>
   key === '' ? null : secrets.encrypt(key, placeOf(PROVIDER_KEYS, [organizationId, providerId]))
 
-/** Describes a stored key that nothing can read any more. */
+/** Describes a stored key that no process can read. */
 export const damagedKey = ({ name }: Provider): string =>
   `The stored key of ${name} is damaged and cannot be read; set it again`
 
-/** Returns the key with which a provider is called. Throws `UnreadableSecret`. */
+/** Returns the key for calling a provider. Throws `UnreadableSecret`. */
 export const keyOf = ({ secrets }: Deps, organizationId: string, provider: Provider): string | undefined =>
   provider.storedKey === null
     ? provider.apiKey

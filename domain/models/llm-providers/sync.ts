@@ -13,17 +13,17 @@ import type { ListedModel } from '../llm/providers/model-lists.ts'
 import { type FoundProvider, lockProvider, requireProvider } from './read.ts'
 import { damagedKey, keyOf } from './stored-key.ts'
 
-/** Syncs of one process at a time: each holds a list of some MiB. */
+/** Maximum number of concurrent syncs in a process. Each holds a list of some MiB. */
 const AT_ONCE = 8
 const WAIT_MS = 30_000
 const slots = createFairQueue(AT_ONCE, WAIT_MS, { maxWaiting: 50 })
-/** Owners who sync a provider in this process. Each has one at a time, so that a slow one keeps no other waiting. */
+/** Owners with a sync in this process. Each has one at a time, so that a slow owner does not block others. */
 const syncing = new Set<string>()
 
 /**
- * Brings the discovered models of a provider up to date with the provider's own list. Throws `not_found`,
- * `bad_gateway` with the provider's reason, `conflict` beyond the quota and for a provider that changes meanwhile, and
- * `too_many` while the organization's owner syncs another one, or many do.
+ * Updates a provider's discovered models from the provider's own list. Throws `not_found`, `bad_gateway` with the
+ * provider's reason, `conflict` beyond the quota and for a provider that changes meanwhile, and `too_many` while the
+ * organization's owner syncs another provider, or too many owners sync.
  */
 export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Promise<ModelSync> {
   const { organizationId } = actor
@@ -36,7 +36,7 @@ export async function syncModels(deps: Deps, actor: Actor, id: ProviderId): Prom
       const listed = await readList(deps, actor, found)
       return listed === 'not_supported' ? { status: listed } : await record(deps, actor, found, listed)
     }
-    // Without a signal: a sync is completed even if its client goes away meanwhile.
+    // Without a signal: a sync is completed even if its client disconnects.
     return await slots.run({ owner }, sync, refuse)
   } finally {
     syncing.delete(owner)
@@ -84,7 +84,7 @@ const record = (
     return { status: 'success', created, updated, stale }
   })
 
-/** Names of the models that the configuration gives a predefined provider. */
+/** Names of a predefined provider's configured models. */
 const ownNames = ({ predefined }: FoundProvider): string[] => predefined?.models.map(({ name }) => name) ?? []
 
 /** Inserts new models. Of existing ones only `is_stale` changes: the other columns may have been edited. */
@@ -134,7 +134,9 @@ async function requireUnchanged(
   throw conflict('The provider was changed while its models were listed; sync it again')
 }
 
-/** Deletes the longest stale models beyond the quota. Throws `conflict` when the others are too many alone. */
+/**
+ * Deletes the models that have been stale longest, down to the quota. Throws `conflict` if the others alone exceed it.
+ */
 async function keepWithinQuota(
   { quotas }: Deps,
   tx: Prisma.TransactionClient,

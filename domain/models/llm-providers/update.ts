@@ -11,8 +11,8 @@ import { type FoundProvider, getProvider, lockProvider, requireProvider } from '
 import { encryptKey } from './stored-key.ts'
 
 /**
- * Changes a provider. The next model call uses the change. Throws `not_found`, and `invalid` for an address that may
- * not be called, for another address without the key for it, and for what the environment gives a predefined provider.
+ * Changes a provider, from the next model call on. Throws `not_found`, and `invalid` for a forbidden address, for a new
+ * address without its key, and for settings of a predefined provider that the environment determines.
  */
 export async function patchProvider(
   deps: Deps,
@@ -82,7 +82,7 @@ function refuseOfEnvironment(input: UpdateLlmProviderRequest): void {
   }
 }
 
-/** Deletes a provider with its models. Throws `not_found`, and `invalid` for a predefined one. */
+/** Deletes a provider with its models. Throws `not_found`, and `invalid` for a predefined provider. */
 export async function deleteProvider(deps: Deps, actor: Actor, id: ProviderId): Promise<void> {
   const { predefined } = await requireProvider(deps, actor, id)
   if (predefined !== undefined) {

@@ -7,13 +7,13 @@ export type StoredProvider = Pick<ProviderRow, 'id' | 'name' | 'type' | 'baseUrl
 /** Columns of a model's row that decide whether and how it is used. */
 export type StoredModel = Pick<ModelRow, 'id' | 'providerId' | 'name' | 'displayName' | 'status'>
 
-/** A provider as one organization has it: predefined, changed by the organization, or its own. */
+/** A provider as seen by one organization: predefined, changed by the organization, or its own. */
 export type Provider = {
   id: string
   name: string
   type: LlmProviderType
   baseUrl: string | undefined
-  /** Key of the environment. */
+  /** Key from the environment. */
   apiKey: string | undefined
   /** Key of the organization, encrypted. */
   storedKey: Uint8Array | null
@@ -21,10 +21,10 @@ export type Provider = {
   isPredefined: boolean
 }
 
-/** A model as one organization has it. `isActive` includes its provider. */
+/** A model as seen by one organization. `isActive` includes its provider. */
 export type CatalogueModel = { id: string; name: string; displayName: string; provider: Provider; isActive: boolean }
 
-/** Merges a predefined provider with what the organization has stored for it. */
+/** Merges a predefined provider with the organization's changes. */
 export const changeProvider = (predefined: PredefinedProvider, row: StoredProvider | undefined): Provider => ({
   id: predefined.id,
   name: row?.name ?? predefined.name,
@@ -51,13 +51,13 @@ export const ownProvider = ({ type, name, baseUrl, apiKey, ...row }: StoredProvi
         isPredefined: false,
       }
 
-/** Returns a provider of either kind. Undefined when there is none. */
+/** Returns a provider of either kind, if it exists. */
 export const mergeProvider = (
   predefined: PredefinedProvider | undefined,
   row: StoredProvider | undefined,
 ): Provider | undefined => (predefined === undefined ? row && ownProvider(row) : changeProvider(predefined, row))
 
-/** Merges a predefined model with what the organization has stored for it. */
+/** Merges a predefined model with the organization's changes. */
 export const changeModel = (
   predefined: PredefinedModel,
   row: StoredModel | undefined,
@@ -79,7 +79,7 @@ export const ownModel = (
     ? undefined
     : { id, name, displayName: displayName ?? name, provider, isActive: provider.isActive && status !== 'disabled' }
 
-/** Returns a model of either kind. Undefined when there is none. */
+/** Returns a model of either kind, if it exists. */
 export const mergeModel = (
   predefined: PredefinedModel | undefined,
   row: StoredModel | undefined,

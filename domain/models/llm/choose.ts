@@ -39,7 +39,7 @@ export const storedSql = (predefined: PredefinedProvider[], ids: Prisma.Sql[]): 
   )`
 }
 
-/** Finds a model among what was read for a choice. Undefined when the organization does not have it. */
+/** Finds a model in `stored`. Undefined if the organization does not have it. */
 export function findModel(
   predefined: PredefinedProvider[],
   stored: Stored,
@@ -57,8 +57,8 @@ export function findModel(
 }
 
 /**
- * Chooses the first active model of those named, else the default: the organization's, then the first model of each
- * predefined provider. Undefined when all of them are disabled or gone.
+ * Chooses the first active model of the named ones, else the default: the organization's, then the first model of each
+ * predefined provider. Undefined if all of them are disabled or gone.
  */
 export function chooseModel(
   predefined: PredefinedProvider[],

@@ -14,7 +14,7 @@ export function costOf(profile: Profile | undefined, usage: TokenUsage): string 
   const write = toCount(usage.cache_creation_tokens)
   const cached = read + write
   const input = toCount(usage.input_tokens)
-  // Some providers count cached tokens apart; a call never costs less than what was cached.
+  // Some providers count cached tokens apart from the input. A call costs at least its cached tokens.
   const fresh = input > cached ? input - cached : 0n
   const prices = pricesFor(profile.cost, fresh + cached)
   const picodollars =
@@ -25,7 +25,7 @@ export function costOf(profile: Profile | undefined, usage: TokenUsage): string 
   return toDecimal({ digits: picodollars, scale: DECIMALS })
 }
 
-/** Adds two costs exactly. Null when one of them is unknown. */
+/** Adds two costs exactly. Null if either is unknown. */
 export function addCosts(a: string | null, b: string | null): string | null {
   if (a === null || b === null) return null
   const [left, right] = [parseDecimal(a), parseDecimal(b)]
@@ -42,7 +42,7 @@ function pricesFor(cost: NonNullable<Profile['cost']>, inputTokens: bigint): Pri
   )
 }
 
-/** Converts USD for a million tokens to picodollars for one. Prices have at most six decimals, so this is exact. */
+/** Converts USD per million tokens to picodollars per token. Prices have at most six decimals, so this is exact. */
 function perToken(price: number): bigint {
   return BigInt(Math.round(price * 1_000_000))
 }

@@ -4,9 +4,9 @@ import type { Message, TokenUsage } from '../../../contract/messages.ts'
 export type ToolSpec = { name: string; description: string; parameters: Record<string, unknown> }
 
 /**
- * Data that a provider needs back, unchanged, with an answer of its own: signatures of thinking and of tool calls,
- * encrypted items. JSON that only the adapter that made it understands. `source` names provider and model: another one
- * is not given it. Stored with the answer's event and never presented.
+ * Data that a provider needs back, unchanged, with its own answer: signatures of thinking and of tool calls, encrypted
+ * items. Only the adapter that made the JSON understands it. `source` names provider and model, and no other receives
+ * it. Stored with the answer's event and never presented.
  */
 export type ProviderData = { source: string; blocks: unknown[] }
 
@@ -23,7 +23,7 @@ export type ModelRequest = {
   reasoningEffort?: string | undefined
   /** Number of model calls that the session made before this one. A retry of a call keeps its number. */
   callIndex: number
-  /** Number of times the provider has already failed this call. */
+  /** Number of previous failures of this call. */
   failures: number
   signal: AbortSignal
 }
@@ -37,7 +37,7 @@ export type ModelPart =
   | { type: 'thinking'; delta: string }
   | { type: 'thinking_signature'; signature: string }
   | { type: 'tool_call'; call: ModelToolCall }
-  /** Characters of something that only comes when it is whole, such as a tool call. */
+  /** Characters of a part that is only emitted whole, such as a tool call. */
   | { type: 'progress'; length: number }
   | {
       type: 'finish'
@@ -47,10 +47,10 @@ export type ModelPart =
       providerData?: ProviderData | undefined
     }
 
-/** Limit on the calls of an answer: as many as a provider allows. An answer with more is malformed. */
+/** Maximum number of calls in an answer, the providers' own limit. An answer with more is malformed. */
 export const MAX_CALLS = 128
 
-/** Code of a turn that fails because of what its model answers. */
+/** Code of a turn that fails because of its model's answer. */
 export type AnswerFailure = 'answer_too_long' | 'too_many_tool_calls'
 
 /** Streams one answer. Throws `ModelError` for every failure of the provider. */
@@ -69,7 +69,7 @@ export class ModelError extends Error {
   /** Problem of a given answer; undefined if the provider failed to answer. */
   readonly code: AnswerFailure | undefined
 
-  /** The sentence without the provider's own words, when `message` has some. */
+  /** Sentence without the provider's own words, if `message` has some. */
   readonly ownWords: string | undefined
   /** Whether the provider had begun to answer, so that its words may be about the answer. */
   hasAnswered = false
@@ -93,7 +93,7 @@ export class ModelError extends Error {
     this.code = options.code
   }
 
-  /** Returns the same failure without the provider's own words, for a call in which these may repeat secrets. */
+  /** Returns the same failure without the provider's own words, which may repeat the call's secrets. */
   inOwnWords(): ModelError {
     if (this.ownWords === undefined) return this
     const { status, retryable, retryAfterMs } = this

@@ -1,6 +1,6 @@
 import type { LlmProviderType } from '../../../contract/llm-providers.ts'
 
-/** Model settings that the service was started with. An empty string counts as unset. */
+/** Model settings from the service's environment. An empty string counts as unset. */
 export type ModelEnvironment = {
   openaiApiKey?: string | undefined
   openaiBaseUrl?: string | undefined
@@ -11,10 +11,10 @@ export type ModelEnvironment = {
   geminiModel?: string | undefined
 }
 
-/** A model that every organization has. `name` is the provider's own id of it. */
+/** A model of every organization. `name` is the provider's own id for it. */
 export type PredefinedModel = { id: string; name: string; displayName: string }
 
-/** A provider that every organization has: the simulator, and one of each kind with a key in the environment. */
+/** A provider of every organization: the simulator, or a provider with a key in the environment. */
 export type PredefinedProvider = {
   id: string
   name: string
@@ -25,10 +25,10 @@ export type PredefinedProvider = {
   models: PredefinedModel[]
 }
 
-// Ids are stored by agents and sessions of every organization: add lines, but never renumber them.
+// Agents and sessions of every organization store these ids: add lines, but never renumber them.
 const idOf = (number: string) => `01933b5a-0000-7000-8000-00000000${number}`
 
-/** Models of providers of the environment that name none. */
+/** Default models of providers whose environment does not name one. */
 export const DEFAULT_MODELS = { openai: 'gpt-5-mini', anthropic: 'claude-sonnet-5-5', gemini: 'gemini-3.8-flash' }
 
 const SIMULATOR: PredefinedProvider = {

@@ -6,7 +6,7 @@ export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500
 }
 
-/** Describes an error status that a provider sent instead of a stream, in a sentence fit for a user. */
+/** Describes an error status that a provider sent instead of a stream, in a sentence for users. */
 export function statusError(failure: {
   providerName: string
   status: number
@@ -25,14 +25,16 @@ export function statusError(failure: {
   })
 }
 
-/** Length up to which a reason is looked at. V8's regular expressions run out of stack in texts of megabytes. */
+/** Maximum length of a reason that is searched. V8's regular expressions run out of stack in texts of megabytes. */
 const MAX_REASON_LENGTH = 100_000
 
-/** Minimum length of a key that is removed from messages. A shorter one, as local servers take, is part of many words. */
+/**
+ * Minimum length of a key that is removed from messages. Shorter ones, as local servers use, are part of many words.
+ */
 const MIN_KEY_LENGTH = 8
 
 /**
- * Makes a provider's words fit for a user: one line of at most 300 characters, without the given API key, anything else
+ * Cleans a provider's words for users: one line of at most 300 characters, without the given API key, anything else
  * that looks like a key or a credential, and the credentials of URLs. Some servers repeat these in their messages.
  */
 export function clean(reason: string, apiKey = ''): string {

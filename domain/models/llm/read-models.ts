@@ -3,12 +3,12 @@ import type { Deps } from '../deps.ts'
 import type { CatalogueModel } from './catalogue.ts'
 import { chooseModel, findModel, type Stored, storedSql } from './choose.ts'
 
-/** Limit on the models of one name that are told apart. */
+/** Maximum number of models with the same name that are distinguished. */
 const MAX_NAMED = 10
 
 const NOTHING: Stored = { defaultModelId: null, models: null, providers: null }
 
-/** Reads a model of the organization. Undefined when it has none with this id. */
+/** Reads a model of the organization, if it exists. */
 export async function readModel(
   deps: Deps,
   organizationId: string,
@@ -38,7 +38,7 @@ export async function readModelsNamed(deps: Deps, organizationId: string, name: 
   return ids.flatMap((id) => findModel(predefined, stored, id) ?? [])
 }
 
-/** Reads the id of the model that serves a turn which names none. Undefined when every such model is disabled. */
+/** Reads the id of the default model. Undefined if every candidate is disabled. */
 export async function readDefaultModelId(deps: Deps, organizationId: string): Promise<string | undefined> {
   return chooseModel(deps.models.predefined, await readStored(deps, organizationId, []))?.id
 }

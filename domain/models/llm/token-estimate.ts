@@ -7,7 +7,7 @@ import type { ToolSpec } from './model.ts'
  */
 const QUARTERS = 4
 
-/** Estimate for an image. Providers charge 250 to 1,600 tokens, depending on its size, which is not known here. */
+/** Estimate for an image. Providers charge 250 to 1,600 tokens, depending on its size, which is unknown here. */
 const IMAGE_TOKENS = 1000
 
 /** Overhead of a message besides its content: its role, its delimiters, the id that pairs a call with its result. */

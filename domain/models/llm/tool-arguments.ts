@@ -2,7 +2,7 @@ import { isRecord } from '../../../lib/is-record.ts'
 
 type ToolArguments = { arguments: Record<string, unknown>; argumentsError?: string }
 
-/** Parses a model's text for a call's arguments. Several providers send an empty text for "no arguments". */
+/** Parses a model's text of a call's arguments. Several providers send an empty text for "no arguments". */
 export function parseToolArguments(text: string): ToolArguments {
   if (text.trim() === '') return { arguments: {} }
   try {

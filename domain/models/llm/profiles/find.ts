@@ -16,13 +16,13 @@ const EFFORT_NAMES: Record<ReasoningEffort, string> = {
 
 let loaded: Map<string, Profile> | undefined
 
-/** Returns the profile of a provider's model. Undefined when the model is not known. */
+/** Returns the profile of a provider's model. Undefined for an unknown model. */
 export function findProfile(providerType: LlmProviderType, modelName: string): Profile | undefined {
   if (providerType === 'llmsim') return simulatorProfile(modelName)
   const profiles = loadProfiles()
   const key = possibleKeys(providerType, modelName).find((candidate) => profiles.has(candidate))
   const profile = key === undefined ? undefined : profiles.get(key)
-  // Any host may serve open weights, at a price of its own.
+  // Any host may serve open weights, at its own price.
   if (providerType === 'openai_completions' && profile?.open_weights === true) return { ...profile, cost: undefined }
   return profile
 }

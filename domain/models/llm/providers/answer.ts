@@ -15,7 +15,7 @@ export async function* readAnswer(
   settings: ExplicitSettings,
 ): AsyncIterable<ModelPart> {
   const collected = nothingCollected()
-  // Held back until the finish: the SDK also reports a partial call that a cut-off stream left behind.
+  // Kept until the finish: the SDK also reports a partial call of a cut-off stream.
   const calls: ModelToolCall[] = []
   let responseId: string | undefined
   let hasText = false

@@ -29,17 +29,17 @@ export function anthropic(settings: ExplicitSettings): Protocol {
         ...call,
         ...withCachePoints(withoutBlankText(call.prompt), call.tools ?? []),
         ...limits,
-        // Arguments of tools are not streamed. If they arrive eagerly, they may be no JSON.
+        // Arguments of tools are not streamed. Streamed arguments may be invalid JSON.
         providerOptions: { anthropic: { toolStreaming: false, ...thinking } },
       }
     },
   }
 }
 
-/** Limit on the tokens of an answer, which this protocol requires, where neither the profile nor the SDK knows one. */
+/** Maximum tokens of an answer, which this protocol requires, if neither the profile nor the SDK knows the limit. */
 const DEFAULT_MAX_TOKENS = 8192
 const MIN_THINKING_TOKENS = 1024
-/** Part of the limit that a model may use for thinking, by effort. The rest is for the answer. */
+/** Share of the limit for thinking, by effort. The rest is for the answer. */
 const THINKING_SHARES: Record<Exclude<Effort, 'none'>, number> = {
   minimal: 0.02,
   low: 0.1,
@@ -52,8 +52,8 @@ const THINKING_SHARES: Record<Exclude<Effort, 'none'>, number> = {
 const IS_KNOWN = /claude-(?!instant|v?[123]\b)/
 
 /**
- * Returns the limit on tokens and the thinking within it. For models that the SDK does not know, it would add the tokens
- * for thinking to the limit and exceed what the model takes.
+ * Returns the limit on tokens and on thinking within it. For models unknown to the SDK, it would add the tokens for
+ * thinking and exceed the model's limit.
  */
 function toLimits({ model, maxOutputTokens }: ExplicitSettings, effort: Effort | undefined) {
   if (IS_KNOWN.test(model)) return { maxOutputTokens, reasoning: effort }
@@ -70,8 +70,8 @@ function toLimits({ model, maxOutputTokens }: ExplicitSettings, effort: Effort |
 
 const CACHE_POINT: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: 'ephemeral' } } }
 /**
- * Number of the user's turns whose end is a cache point. The last one is for the next call. The one before it was the
- * last of the previous call: the search for cached prefixes looks back 20 blocks at most.
+ * Number of the user's turns whose end is a cache point. The last is for the next call, the previous one was the last
+ * of the previous call: the search for cached prefixes looks back 20 blocks at most.
  */
 const CACHED_TURNS = 2
 

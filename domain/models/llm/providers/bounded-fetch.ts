@@ -2,22 +2,25 @@ import { answerTooLong, MAX_CALLS, ModelError, tooManyCalls } from '../model.ts'
 import { type BodyMap, mapBody } from './map-body.ts'
 
 const MiB = 1024 * 1024
-/** Longest line of a stream, which a parser keeps whole. Some protocols repeat the whole answer in their last event. */
+/** Maximum length of a line, which parsers keep whole. Some protocols repeat the whole answer in their last event. */
 const MAX_LINE_BYTES = 8 * MiB
-/** Length up to which a line is an ordinary one, which does not count against the lines of other answers. */
+/** Maximum length of an ordinary line, which does not count towards MAX_LONG_BYTES. */
 const ORDINARY_BYTES = MiB
-/** Length from which the calls in a line are counted before it is parsed: in less there are not enough to matter. */
+/** Minimum length of a line whose calls are counted before it is parsed. Shorter lines cannot have too many. */
 const COUNTED_BYTES = 64 * 1024
-/** Begins a call in a line of any protocol, sometimes more than once. In a text, a backslash stands before the quote. */
+/**
+ * Beginning of a call in any protocol's line, sometimes more than once per call. In a text, a backslash precedes the
+ * quote.
+ */
 const CALL = Buffer.from('"function')
 const MAX_CALL_WORDS = 8 * MAX_CALLS
 const BACKSLASH = 0x5c
-/** Size limit of all longer lines that are being read at once. */
+/** Maximum total size of the longer lines being read at once. */
 const MAX_LONG_BYTES = 128 * MiB
 
 /**
- * Adds limits to the lines of the streams that `fetch` answers with: to each, and to all long ones together. Other
- * answers are errors and lists, which their readers limit.
+ * Limits the lines of the streams that `fetch` returns: each line, and all long lines together. Other answers are
+ * errors and lists, which their readers limit.
  */
 export function boundLines(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   let longBytes = 0

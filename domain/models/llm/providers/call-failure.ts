@@ -7,7 +7,7 @@ import type { ExplicitSettings } from './protocol.ts'
 
 export type Provider = Pick<ExplicitSettings, 'providerName' | 'apiKey' | 'baseUrl'>
 
-/** Length up to which the body of an error is searched for its reason. */
+/** Maximum length of an error's body that is searched for its reason. */
 const MAX_BODY_LENGTH = 100_000
 
 /**
@@ -33,7 +33,7 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
     const message = `${ownWords.slice(0, -1)}: ${clean(error.functionality)}.`
     return new ModelError(message, { ownWords, retryable: false })
   }
-  // An API error without such a status, and any error of the runtime's own, comes from the connection.
+  // An API error without such a status comes from the connection, as do errors of the runtime.
   if (APICallError.isInstance(error) || !isUnreadable(error)) return connectionError(error, providerName)
   return new ModelError(`${providerName} sent an answer that cannot be read.`, { retryable: true })
 }
@@ -45,14 +45,14 @@ const isUnreadable = (error: unknown): boolean =>
 /** Reports a 200 without an event stream, as a wrong base URL gives. */
 export function notAStream(contentType: string, provider: Provider): ModelError {
   const { providerName, baseUrl, apiKey } = provider
-  // A name alone: anything that follows it may quote the request.
+  // Only the name: parameters may quote the request.
   const [type = ''] = /^\s*[\w.+-]+\/[\w.+-]+/.exec(contentType) ?? []
   const message = `${providerName} answered with ${clean(type, apiKey)} and not with an event stream; is ${clean(baseUrl, apiKey)} its base URL?`
   const ownWords = `${providerName} answered with something that is not an event stream.`
   return new ModelError(message, { ownWords, retryable: false })
 }
 
-/** Number of wrong fields that are named. */
+/** Maximum number of wrong fields that are named. */
 const MAX_FIELDS = 5
 /** Error of FastAPI about a field of the request. */
 const FieldProblem = z
@@ -76,7 +76,7 @@ export function readReason(responseBody: string): string {
   if (responseBody.length > MAX_BODY_LENGTH) return ''
   try {
     const body: unknown = JSON.parse(responseBody)
-    // Google's endpoint for OpenAI's clients sends a list.
+    // Google's OpenAI-compatible endpoint sends a list.
     return Reason.parse(Array.isArray(body) ? body[0] : body).trim()
   } catch {
     return ''
@@ -86,13 +86,13 @@ export function readReason(responseBody: string): string {
 const StreamedError = z.object({
   message: z.string(),
   code: z.union([z.string(), z.number()]).nullish(),
-  /** The SDK's translation of the provider's kind of error. It is 500 for every kind that the SDK does not know. */
+  /** The SDK's translation of the provider's kind of error. It is 500 for every unknown kind. */
   statusCode: z.number().nullish(),
 })
 
 /**
- * Converts the content of an error part: a chunk that could not be parsed, or an error object sent after the 200. Such
- * an object seldom has a status. Without one, the provider failed while it was answering, so a retry may succeed.
+ * Converts the content of an error part: a chunk that could not be parsed, or an error object sent after the 200. The
+ * object seldom has a status. Without a status, the provider failed while it was answering, so a retry may succeed.
  */
 export function toStreamedError(error: unknown, provider: Provider): ModelError {
   const parsed = StreamedError.safeParse(error)

@@ -3,7 +3,7 @@ import type { Protocol } from './protocol.ts'
 import { type Block, pickOptions } from './provider-data.ts'
 
 type TextBlock = Exclude<Block, { type: 'tool_call' }>
-/** Piece of a text or of thinking. All pieces of one, from its start to its end, have the same id. */
+/** Piece of a text or of thinking. All pieces of one block have the same id. */
 type Piece = { id: string; delta?: string; providerMetadata?: SharedV4ProviderMetadata }
 
 /** The blocks of an answer so far. */
@@ -21,10 +21,12 @@ export const nothingCollected = (): Collected => ({
   thinkingLength: 0,
 })
 
-/** Separates blocks of thinking in the message, which has them in one text. */
+/** Separates blocks of thinking in the message, which joins them into one text. */
 const GAP = '\n\n'
 
-/** Adds a part of the answer, with what the provider needs back. Returns the thinking in it, as the message has it. */
+/**
+ * Adds a part of the answer, with the data that the provider needs back. Returns its thinking in the message's form.
+ */
 export function collectPart(collected: Collected, part: LanguageModelV4StreamPart, protocol: Protocol): string {
   switch (part.type) {
     case 'reasoning-start':
@@ -47,7 +49,7 @@ export function collectPart(collected: Collected, part: LanguageModelV4StreamPar
   }
 }
 
-/** Returns the thinking with a gap before each block but the first. */
+/** Returns the thinking, with a gap before each block except the first. */
 function collectThinking(collected: Collected, piece: Piece, protocol: Protocol): string {
   const { delta = '' } = piece
   const block = extendBlock(collected, 'thinking', piece, protocol)

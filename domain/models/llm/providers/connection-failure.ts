@@ -17,7 +17,7 @@ const CONNECTION_FAILURES: [codes: RegExp, sentence: (name: string) => string][]
   [/^(Z_|ERR__|ERR_BROTLI|ERR_ZSTD)/, (name) => `${name} sent an answer that cannot be read.`],
 ]
 
-/** Converts an error of the connection, which is not kept: it may quote an address or a header. */
+/** Converts an error of the connection. Drops its message, which may quote an address or a header. */
 export function connectionError(error: unknown, providerName: string): ModelError {
   const marks = marksOf(error)
   const known = CONNECTION_FAILURES.find(([codes]) => marks.some((mark) => codes.test(mark)))
@@ -27,7 +27,7 @@ export function connectionError(error: unknown, providerName: string): ModelErro
   return new ModelError(`The connection to ${providerName} failed.`, { retryable: true })
 }
 
-/** Returns the codes and names of an error and its causes. undici's parser of HTTP gives no code for every fault. */
+/** Returns the codes and names of an error and its causes. undici's HTTP parser does not set a code for every fault. */
 const marksOf = (error: unknown): string[] =>
   causesOf(error)
     .flatMap((cause) => ['code' in cause && cause.code, 'name' in cause && cause.name])

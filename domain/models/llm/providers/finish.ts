@@ -32,9 +32,9 @@ export function toFinish({ finishReason, usage }: SdkFinish, { apiKey }: Provide
 }
 
 /**
- * Throws if the provider did not finish its answer: the SDK ends every stream with a finish part, but only a stream that
- * the provider finished has a reason of its own or one of the known ones. Throws as well if an answer was blocked as a
- * whole, which else would look like silence.
+ * Throws if the provider did not finish its answer: the SDK ends every stream with a finish part, but only a finished
+ * stream has a raw reason or one of the common ones. Also throws if the whole answer was blocked, which would otherwise
+ * look like silence.
  */
 export function refuseFailedFinish(
   { finishReason: { raw, unified } }: SdkFinish,
@@ -54,12 +54,12 @@ export function refuseFailedFinish(
   }
 }
 
-/** Far more tokens than one call can use. Sums of such counts still are exact numbers. */
+/** Far more tokens than one call can use. Sums of such counts are still exact numbers. */
 const MAX_TOKENS = 1_000_000_000
 
 /**
- * Makes a whole number within limits of what a provider says. Some report more tokens from the cache than the prompt
- * has, so that the rest is negative.
+ * Converts a provider's count to a whole number within limits. Some report more cached tokens than prompt tokens, which
+ * makes the rest negative.
  */
 const toCount = (tokens: number | undefined): number | undefined =>
   tokens === undefined || Number.isNaN(tokens) ? undefined : Math.min(MAX_TOKENS, Math.max(0, Math.round(tokens)))

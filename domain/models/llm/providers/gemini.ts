@@ -11,7 +11,7 @@ export function gemini(settings: ExplicitSettings): Protocol {
   const { baseUrl, apiKey, model, fetch } = settings
   return {
     sdkModel: createGoogle({ baseURL: baseUrl, apiKey, fetch })(model),
-    // Only models from the third generation on take images within results.
+    // Only models from the third generation on accept images within results.
     images: 'after_tool_results',
     optionsKey: 'google',
     returnedFields: { thinking: SIGNATURE, text: SIGNATURE, tool_call: SIGNATURE },
@@ -22,7 +22,7 @@ export function gemini(settings: ExplicitSettings): Protocol {
   }
 }
 
-/** An id is a part of the URL: it must not lead to another path. Ids of tuned models have a slash. */
+/** An id is a part of the URL, so it must not lead to another path. Ids of tuned models have a slash. */
 const MODEL_ID = /^[\w-][\w.-]*(\/[\w-][\w.-]*)*$/
 
 function refuseOtherPaths({ model, providerName }: ExplicitSettings): void {
@@ -30,7 +30,10 @@ function refuseOtherPaths({ model, providerName }: ExplicitSettings): void {
   throw new ModelError(`${providerName} has no model with the id "${clean(model)}".`, { retryable: false })
 }
 
-/** Asks for an effort, and for the thinking itself, which Gemini leaves out otherwise. Models that never think refuse that. */
+/**
+ * Requests an effort and the thinking itself, which Gemini omits by default. Models that never think refuse the
+ * request.
+ */
 function toThinking(effort: Effort | undefined, { isReasoning }: ExplicitSettings) {
   const includeThoughts = effort === undefined ? isReasoning === true : effort !== 'none'
   return {

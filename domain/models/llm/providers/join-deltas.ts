@@ -1,17 +1,17 @@
-/** Fields that number or pad the events of a stream, and say nothing. */
+/** Fields that only number or pad the events of a stream. */
 const NUMBERING = /"(?:sequence_number": ?\d+|obfuscation": ?"\w*"),?/g
-/** Length from which an event is not worth joining. */
+/** Maximum length of an event worth joining. */
 const MAX_EVENT_LENGTH = 4096
 
-/** Tells in which events a piece of a text is all there is to say, by what is around the piece, its quotes included. */
+/** Form of events that contain only a piece of a text: the text around the piece and its quotes. */
 export type DeltaForm = { before: RegExp; after: RegExp }
 
-/** An event with a piece of a text in it: the event is `before`, `piece` and `after`. */
+/** An event that consists of `before`, a `piece` of a text, and `after`. */
 type Delta = { before: string; piece: string; after: string; kind: string }
 
 /**
- * Joins the events of a stream that arrived together and differ in nothing but a piece of the same text: the SDK makes a
- * dozen objects of each event. `lines` are whole lines; all other events stay as they are.
+ * Joins a stream's events that arrived together and differ only in a piece of the same text, because the SDK makes a
+ * dozen objects of each event. `lines` are whole lines. Other events stay unchanged.
  */
 export function joinDeltas(lines: string, form: DeltaForm): string {
   // A single event, or line ends of another kind than the servers send that stream many events.

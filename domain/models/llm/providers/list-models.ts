@@ -10,7 +10,7 @@ export type ListSettings = {
   apiKey?: string | undefined
   /** The provider's name in error messages. */
   providerName: string
-  /** Number of models, above which a list is refused. */
+  /** Maximum number of models. Longer lists are refused. */
   maxModels: number
   fetch: typeof globalThis.fetch
   signal?: AbortSignal | undefined
@@ -21,8 +21,8 @@ const MAX_PAGES = 20
 const MAX_TOTAL_BYTES = 16 * 1024 * 1024
 
 /**
- * Lists the models that a provider names, in its order. Throws `ModelError`, or the signal's reason. 'not_supported'
- * means that the provider has no list.
+ * Lists a provider's models, in its order. 'not_supported': the provider has no list. Throws `ModelError`, or the
+ * signal's reason.
  */
 export async function listModels(settings: ListSettings): Promise<ListedModel[] | 'not_supported'> {
   const { type, providerName, maxModels, signal } = settings

@@ -1,15 +1,15 @@
 type Bytes = Uint8Array<ArrayBuffer>
 
 export type BodyMap = {
-  /** Returns what to pass on for a piece; undefined for nothing. May throw. */
+  /** Returns the output for a piece; undefined for nothing. May throw. */
   piece(bytes: Bytes): Bytes | undefined
-  /** Returns what is left at the end. */
+  /** Returns the remaining output at the end. */
   end?(): Bytes | undefined
   /** Called once: at the end, after an error, or when the reader cancels. */
   over?(): void
 }
 
-/** Passes a body on, piece by piece as it is read. Costs a fraction of a `TransformStream`. */
+/** Maps a body piece by piece, as it is read. Costs a fraction of a `TransformStream`. */
 export function mapBody(body: ReadableStream<Bytes>, { piece, end, over }: BodyMap): ReadableStream<Bytes> {
   const reader = body.getReader()
   return new ReadableStream<Bytes>(
@@ -28,7 +28,7 @@ export function mapBody(body: ReadableStream<Bytes>, { piece, end, over }: BodyM
           }
         } catch (error) {
           over?.()
-          // Without effect when it is the body's own error.
+          // No effect if it is the body's own error.
           reader.cancel(error).catch(() => {})
           throw error
         }
@@ -38,7 +38,7 @@ export function mapBody(body: ReadableStream<Bytes>, { piece, end, over }: BodyM
         return reader.cancel(reason)
       },
     },
-    // Nothing is read ahead.
+    // Disables reading ahead.
     { highWaterMark: 0 },
   )
 }

@@ -3,8 +3,8 @@ import { mapBody } from './map-body.ts'
 type Body = ReadableStream<Uint8Array<ArrayBuffer>>
 
 /**
- * Passes a body of text on in whole lines, as many at once as have come, each batch as `map` returns it. Every character
- * is looked at once, however small the pieces are. Lines are kept whole; `boundLines` limits them.
+ * Maps a body of text in whole lines, all available lines at once. Scans each character once, however small the pieces
+ * are. Lines are kept whole; `boundLines` limits them.
  */
 export function mapLines(body: Body, map: (lines: string) => string): Body {
   const decoder = new TextDecoder()
@@ -27,7 +27,7 @@ export function mapLines(body: Body, map: (lines: string) => string): Body {
   })
 }
 
-/** Returns a `fetch` whose streams pass through a `mapLines` of their own. */
+/** Returns a `fetch` whose streams each pass through their own `mapLines`. */
 export const fetchMapped =
   (fetch: typeof globalThis.fetch, createMap: () => (lines: string) => string): typeof globalThis.fetch =>
   async (input, init) => {

@@ -2,7 +2,7 @@ import { isRecord } from '../../../../lib/is-record.ts'
 
 export type ListedModel = { name: string; displayName: string }
 
-/** One page of a provider's list. `next` is the token of the page after it. */
+/** Page of a provider's list. `next` is the token of the next page. */
 export type ModelPage = { models: ListedModel[]; next?: string | undefined }
 
 /** The form of a provider's list of models. */
@@ -10,9 +10,9 @@ export type ModelList = {
   headers: Record<string, string>
   keyHeader: (apiKey: string) => Record<string, string>
   query: Record<string, string>
-  /** Query parameter for the token of a page, '' where the list has one page. */
+  /** Query parameter for the token of a page, '' if the list has one page. */
   tokenParameter: string
-  /** Reads a page. Returns undefined when the JSON has another form. */
+  /** Reads a page. Returns undefined if the JSON has another form. */
   read: (body: Record<string, unknown>) => ModelPage | undefined
 }
 
@@ -54,11 +54,11 @@ const GEMINI: ModelList = {
 
 export const MODEL_LISTS = { openai: OPENAI, openai_completions: OPENAI, anthropic: ANTHROPIC, gemini: GEMINI }
 
-/** Reads an entry of a list. Returns nothing for one without a usable name. */
+/** Reads an entry of a list. Returns nothing if its name is unusable. */
 function toModel(entry: unknown, nameField: string, displayNameField = nameField): ListedModel[] {
   if (!isRecord(entry)) return []
   const { [nameField]: id, [displayNameField]: displayName } = entry
-  // Gemini's names are paths of resources. Its own SDKs take them without this part.
+  // Gemini's names are paths of resources. Its own SDKs omit this part.
   const name = typeof id === 'string' ? id.replace(/^models\//, '') : undefined
   if (!isUsable(name)) return []
   return [{ name, displayName: displayNameField !== nameField && isUsable(displayName) ? displayName : name }]

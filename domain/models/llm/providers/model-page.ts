@@ -15,14 +15,14 @@ export type ListSource = {
 }
 
 const MiB = 1024 * 1024
-/** Size limits of a page. Reading it must not keep the process from other work for long. */
+/** Size limits of a page, so that reading it does not block the process for long. */
 const MAX_PAGE_BYTES = 4 * MiB
 const PAGE_BOUNDS = { maxParts: 500_000, maxDepth: 32 }
 const MAX_REASON_BYTES = 100_000
-/** Statuses of servers that have no such endpoint. */
+/** Statuses of servers without this endpoint. */
 const NO_LIST = [404, 405, 501]
 
-/** Reads one page of a list; `token` names it, undefined the first. Throws `ModelError`, or the signal's reason. */
+/** Reads one page of a list, by default the first. Throws `ModelError`, or the signal's reason. */
 export async function readPage(
   list: ModelList,
   source: ListSource,

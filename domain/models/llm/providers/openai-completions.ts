@@ -9,16 +9,16 @@ import type { ExplicitSettings, Protocol } from './protocol.ts'
 export function openaiCompletions({ baseUrl, apiKey, model, fetch }: ExplicitSettings): Protocol {
   return {
     sdkModel: createOpenAI({ baseURL: baseUrl, apiKey, fetch: fetchMapped(fetch, createLineMap) }).chat(model),
-    // Its tool messages contain only text.
+    // Tool messages contain only text.
     images: 'after_tool_results',
     optionsKey: 'openai',
-    // Its requests have no field for thinking or signatures.
+    // Requests have no field for thinking or signatures.
     returnedFields: { thinking: [], text: [], tool_call: [] },
     toCall: (call, effort) => ({
       ...call,
-      // The only access to the thinking of compatible servers, see readThinking.
+      // The only source of compatible servers' thinking, see readThinking.
       includeRawChunks: true,
-      // Sent as it is: which efforts a model of a compatible server knows, the SDK cannot tell.
+      // Sent unchanged: the SDK does not know the efforts of compatible servers' models.
       ...(effort === undefined ? {} : { providerOptions: { openai: { reasoningEffort: effort } } }),
     }),
     readThinking,

@@ -1,12 +1,12 @@
 import { isRecord } from '../../../../lib/is-record.ts'
 
-/** Data lines whose chunk may need a repair, found without parsing each line. */
+/** Matches data lines whose chunk may need a repair, without parsing them. */
 const MAY_NEED_REPAIR = /"(?:tool_calls|usage)"/
 
 /**
- * Returns a function that repairs the chunks of one Chat Completions event stream that the SDK's schema would refuse,
- * although their meaning is clear: tool calls without an `index` or with an object as `arguments`, and counts of tokens
- * that are no numbers. It takes whole lines. Everything else stays as it is.
+ * Returns a function that repairs a Chat Completions event stream: chunks that the SDK's schema would refuse although
+ * their meaning is clear, such as tool calls without an `index` or with an object as `arguments`, and invalid counts of
+ * tokens. It takes whole lines. Everything else stays unchanged.
  */
 export function createRepair(): (lines: string) => string {
   const calls = createCallIndex()

@@ -52,7 +52,7 @@ export function toResultParts({ content }: Message, names: ToolNames, images: Pr
   }))
 }
 
-/** Converts a result with its images and texts about those left out. With them, an error has no form of its own. */
+/** Converts a result with its images and texts about omitted ones. With these, an error is sent like a result. */
 function toOutput({ result, error }: PartOf<'tool_result'>, attached: UserPart[]): ToolPart['output'] {
   const failed = error !== undefined && error !== null
   if (failed && attached.length === 0) return { type: 'error-text', value: error }

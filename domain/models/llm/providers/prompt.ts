@@ -33,8 +33,8 @@ export function toPrompt(request: ModelRequest, layout: Layout): LanguageModelV4
 }
 
 /**
- * Converts the tool results of a step. Where they contain only text, their images, and texts about those left out,
- * follow in a user message: nothing may stand between the results.
+ * Converts the tool results of a step. If the protocol's results contain only text, a user message after all results
+ * has their images and texts about omitted ones.
  */
 function toResultMessages(messages: Message[], names: ToolNames, { images }: Layout): LanguageModelV4Message[] {
   const results = messages.flatMap((message) => toResultParts(message, names, images))
@@ -47,7 +47,10 @@ function toResultMessages(messages: Message[], names: ToolNames, { images }: Lay
   ]
 }
 
-/** Converts a message. Omits an empty one, such as an answer cut off before its first token: servers refuse those. */
+/**
+ * Converts a message. Omits an empty message, such as an answer cut off before its first token, because servers refuse
+ * it.
+ */
 function toPromptMessages(message: Message, { providerData }: ModelRequest, { source }: Layout): LanguageModelV4Prompt {
   switch (message.role) {
     case 'user':
@@ -67,7 +70,7 @@ function toPromptMessages(message: Message, { providerData }: ModelRequest, { so
   }
 }
 
-/** Removes texts without a character to read, and messages that have nothing else. Some providers refuse them. */
+/** Removes blank texts, and messages that have nothing else. Some providers refuse them. */
 export function withoutBlankText(prompt: LanguageModelV4Prompt): LanguageModelV4Prompt {
   const isBlank = (part: { type: string; text?: string; providerOptions?: unknown }) =>
     part.type === 'text' && part.text?.trim() === '' && part.providerOptions === undefined

@@ -4,30 +4,30 @@ export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 
 export type ModelSettings = {
   type: 'openai' | 'openai_completions' | 'anthropic' | 'gemini'
-  /** Without it, the vendor's public endpoint. */
+  /** Default: the vendor's public endpoint. */
   baseUrl: string | undefined
-  /** Servers such as Ollama take none. */
+  /** Servers such as Ollama need none. */
   apiKey: string | undefined
   /** The provider's own id of the model. */
   model: string
   /** The provider's name in error messages. */
   providerName: string
-  /** Id of the provider and of its model: the source of the data that answers leave for later calls. */
+  /** Id of the provider and of its model: the source of provider data. */
   source: string
-  /** Limit of the model on an answer's tokens, thinking included, when known. */
+  /** Maximum tokens of the model's answer, thinking included, if known. */
   maxOutputTokens?: number | undefined
-  /** Tells whether the model thinks, when known. */
+  /** Whether the model thinks, if known. */
   isReasoning?: boolean | undefined
   fetch: typeof globalThis.fetch
 }
 
-/** Settings with everything explicit: for what is undefined, the SDK would look into the process's environment. */
+/** Settings with all values explicit: for missing ones, the SDK would read the process's environment. */
 export type ExplicitSettings = ModelSettings & { baseUrl: string; apiKey: string }
 
-/** One kind of wire protocol: everything in which an adapter differs from the others. */
+/** Wire protocol: all differences between adapters. */
 export type Protocol = {
   sdkModel: LanguageModelV4
-  /** Place of the images of tool results. Not every protocol, or not every model, takes them within the results. */
+  /** Place of the images of tool results. Not every protocol or model accepts them within the results. */
   images: 'in_tool_results' | 'after_tool_results'
   /** Name of the SDK's provider in options and metadata. */
   optionsKey: 'openai' | 'anthropic' | 'google'

@@ -9,8 +9,8 @@ const Options = z.record(z.string(), z.record(z.string(), z.json()))
 const Length = z.int().min(0)
 
 /**
- * A part of an answer, in the order of the answer. Lengths are UTF-16 code units of the message's thinking or text,
- * which are not repeated here. `gap` is the part of the thinking before a block that separates it from the one before.
+ * Part of an answer, in the answer's order. Lengths are UTF-16 code units of the message's thinking or text, which are
+ * not repeated here. `gap` is the length of the separator before a block of thinking.
  */
 const Block = z.discriminatedUnion('type', [
   z.object({ type: z.literal('thinking'), gap: Length.optional(), length: Length, options: Options.optional() }),
@@ -31,12 +31,12 @@ export function pickOptions(
   return fields.length === 0 ? undefined : Options.parse({ [optionsKey]: Object.fromEntries(fields) })
 }
 
-/** Length in JSON up to which data is kept. Far above what vendors send, and small enough for an event. */
+/** Maximum length of the data as JSON. Far above what vendors send, and small enough for an event. */
 const MAX_DATA_LENGTH = 2 * 1024 * 1024
-/** Matches escapes that Postgres does not take: NUL and, which JSON.stringify only writes for lone ones, surrogates. */
+/** Matches escapes that Postgres refuses: NUL and surrogates. JSON.stringify escapes only lone surrogates. */
 const UNSTORABLE = /\\u(?:0000|d[89a-f])/
 
-/** Makes the data of an answer from its blocks, unless there is nothing to give back or nothing that can be stored. */
+/** Makes the data of an answer from its blocks. Undefined if there is nothing to give back or it cannot be stored. */
 export function toProviderData(source: string, blocks: Block[]): ProviderData | undefined {
   const whole = blocks.filter((block) => block.type === 'tool_call' || block.length > 0 || block.options !== undefined)
   if (whole.every(({ options }) => options === undefined)) return undefined
@@ -45,8 +45,8 @@ export function toProviderData(source: string, blocks: Block[]): ProviderData | 
 }
 
 /**
- * Rebuilds the parts of an agent's message as the provider sent them. Returns undefined when the data is another
- * provider's or model's, or does not fit the message.
+ * Rebuilds the parts of an agent's message as the provider sent them. Returns undefined if the data is another
+ * provider's or model's, or does not match the message.
  */
 export function restoreParts(
   message: Message,
@@ -81,7 +81,7 @@ function fillBlocks({ content, thinking }: Message, blocks: Block[]): AssistantP
   return isWhole ? parts : undefined
 }
 
-/** Returns a function that cuts text off the front, and without a length the rest: undefined if too much was cut. */
+/** Returns a function that takes text off the front, by default the rest. It returns undefined beyond the end. */
 function createTaker(text: string): (length?: number) => string | undefined {
   let position = 0
   return (length) => {

@@ -6,14 +6,14 @@ import { toPrompt, toTools } from './prompt.ts'
 import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
 
 /**
- * Creates a model from a protocol of the AI SDK. Uses the SDK provider's own `doStream`, not `streamText`. The latter
- * adds retries, a loop over steps and console output, which the caller handles itself. It also hides the provider's own
- * finish reason, without which a stream that was cut off looks complete.
+ * Creates a model from a protocol of the AI SDK. Uses the SDK provider's own `doStream`, not `streamText`, which adds
+ * retries, a loop over steps and console output, all handled by the caller. `streamText` also hides the provider's own
+ * finish reason, without which a cut-off stream looks complete.
  */
 export function streamModel(protocol: Protocol, settings: ExplicitSettings): Model {
   return async function* answer(request) {
     request.signal.throwIfAborted()
-    // However the call ends, nothing of it goes on: after an error the SDK would read the rest of the stream.
+    // Stops the SDK, which would read the rest of the stream after an error.
     const ended = new AbortController()
     const signal = AbortSignal.any([request.signal, ended.signal])
     let hasAnswered = false
@@ -33,7 +33,7 @@ export function streamModel(protocol: Protocol, settings: ExplicitSettings): Mod
 /** Internal reason, shared by all calls because each new error collects a stack. */
 const OVER = new Error('the call is over')
 
-/** Whether it is an error in the first event of a stream, for which the SDK looks before it gives that out. */
+/** Whether the error comes from a stream's first event, which the SDK checks before it returns the stream. */
 const isOfStream = (error: unknown): boolean =>
   APICallError.isInstance(error) && /event-stream/i.test(error.responseHeaders?.['content-type'] ?? '')
 
@@ -51,11 +51,11 @@ function toCall(request: ModelRequest, protocol: Protocol, settings: ExplicitSet
     tools: toTools(tools),
     abortSignal: signal,
   }
-  // A model that never thinks need not be told so, and might refuse it.
+  // A model that never thinks might refuse the option.
   return protocol.toCall(call, effort === 'none' && isReasoning === false ? undefined : effort)
 }
 
-/** Types of answers that are no stream. Some servers send a stream under another type than its own. */
+/** Content types of answers that are not streams. Some servers send a stream under a wrong type. */
 const NO_STREAM = /^\s*(text\/html|application\/json)\b/i
 
 async function openStream(protocol: Protocol, call: LanguageModelV4CallOptions, settings: ExplicitSettings) {

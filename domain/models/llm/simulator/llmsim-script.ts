@@ -19,7 +19,7 @@ const ScriptToolCall = z.strictObject(
   {
     id: text.min(1, { error: 'must not be empty' }).optional(),
     name: text.min(1, { error: 'must not be empty' }),
-    // A string is the text that the model wrote, so that arguments that are not JSON can be simulated.
+    // A string stands for the model's own text, to simulate invalid JSON.
     arguments: z.union([z.record(z.string(), z.unknown()), z.string()], { error: 'must be an object or a string' }),
   },
   { error: objectExpected },
@@ -33,7 +33,7 @@ const ScriptFailure = z.strictObject(
       .max(599, { error: 'must be from 400 to 599' }),
     message: text.min(1, { error: 'must not be empty' }),
     retry_after_ms: milliseconds.optional(),
-    /** Number of attempts that fail before the step answers. By default every attempt fails. */
+    /** Number of failing attempts before the step answers. By default every attempt fails. */
     times: z.int({ error: 'must be a whole number' }).min(1, { error: 'must be at least 1' }).optional(),
     /** Makes the answer break off: `thinking` and `text` arrive before the failure. */
     after_text: z.boolean({ error: 'must be true or false' }).optional(),
@@ -68,7 +68,7 @@ function objectExpected(issue: { code?: string | undefined; keys?: unknown }): s
   return `has a field that is not known: ${issue.keys.join(', ')}`
 }
 
-/** Parses the first code block marked `llmsim`. Undefined when there is none. Throws when the block is malformed. */
+/** Parses the first code block marked `llmsim`. Undefined if there is none. Throws if the block is malformed. */
 export function parseScript(systemPrompt: string): ScriptStep[] | undefined {
   const block = findBlock(systemPrompt)
   if (block === undefined) return undefined
@@ -77,7 +77,7 @@ export function parseScript(systemPrompt: string): ScriptStep[] | undefined {
   throw new Error(describeIssue(parsed.error.issues[0]))
 }
 
-/** Returns a sentence about the error in the prompt's script. Undefined when the script is valid or missing. */
+/** Returns a sentence about the error in the prompt's script. Undefined if the script is valid or missing. */
 export function checkScript(systemPrompt: string): string | undefined {
   try {
     parseScript(systemPrompt)
@@ -136,7 +136,7 @@ function findStep(request: ModelRequest): ScriptStep {
   try {
     return parseScript(request.systemPrompt)?.[request.callIndex] ?? { text: END_OF_SCRIPT }
   } catch (error) {
-    // Agents are validated when they are written, but a prompt is also composed of other texts.
+    // Agents are validated when they are written, but the prompt may also contain other texts.
     throw new ModelError(clean(error instanceof Error ? error.message : String(error)), {
       status: 400,
       retryable: false,
@@ -150,7 +150,7 @@ function currentFailure(step: ScriptStep, failures: number): ModelError | undefi
   return statusError({ providerName: 'llmsim', status, reason: message, retryAfterMs: retry_after_ms })
 }
 
-/** Converts a step's tool calls. Ids that the script omits are the same on every attempt and unique in the session. */
+/** Converts a step's tool calls. Generated ids are the same on every attempt and unique in the session. */
 function toToolCalls(step: ScriptStep, callIndex: number): ModelToolCall[] {
   return (step.tool_calls ?? []).map((call, position) => ({
     id: call.id ?? `call_${callIndex}_${position}`,

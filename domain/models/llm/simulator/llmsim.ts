@@ -67,7 +67,7 @@ function textOf(message: Message | undefined): string {
   return parts.join('\n')
 }
 
-/** Names an image by its type and size, so that a client can see that it was given to the model. */
+/** Names an image by its type and size, so that a client can see that the model received it. */
 function nameImage(part: ContentPart): string {
   if (part.type !== 'image' || !part.base64) return '[image]'
   const size = imageSizeOf(Buffer.from(part.base64, 'base64'))
