@@ -5,9 +5,9 @@ import { estimateMessageTokens } from '../models/llm/token-estimate.ts'
 import { isRedactedResult } from '../tools/call-secrets/redact-call.ts'
 
 /**
- * The points at which a conversation was cut. Each one is the sequence of a message and covers everything before that
- * message, in the order in which the model reads them; with queued messages that is not the order of sequences. 0 means
- * that nothing was cut. `clearedBefore` cuts the content of tool results, `droppedBefore` whole messages.
+ * Points at which a conversation was cut. Each is the sequence of a message and covers everything before that message
+ * in the model's reading order, which differs from the order of sequences if messages were queued. 0 means that nothing
+ * was cut. `clearedBefore` cuts the content of tool results, `droppedBefore` whole messages.
  */
 export type Thresholds = { clearedBefore: number; droppedBefore: number }
 
@@ -16,8 +16,8 @@ export type Compaction = Thresholds & { inputTokensBefore: number; inputTokensAf
 /** Share of the context that the input may use. The rest is for the answer and for the estimate's error. */
 const INPUT_SHARE = 0.8
 /**
- * Share of the input budget that is removed at a time, so that the beginning of the input, which is cached, stays the
- * same for several steps.
+ * Share of the input budget that is removed at a time, so that the cached beginning of the input stays the same for
+ * several steps.
  */
 const PORTION_SHARE = 0.1
 
@@ -25,9 +25,9 @@ const CLEARED_RESULT = '[This result was removed to save space. Call the tool ag
 const LEFT_OUT = '[Earlier messages of this conversation were left out, because they no longer fit.]'
 
 /**
- * Pairs every tool call with a result, as providers refuse a call without a result and a result without a call. A call
- * without one gets a cancelled result. A result that answers no call of the preceding message is left out; earlier
- * messages do not count, because in turns of earlier releases an id may come again.
+ * Pairs every tool call with a result, because providers refuse one without the other. A call without a result gets a
+ * cancelled one. A result without a call in the preceding message is dropped; earlier messages do not count, because
+ * earlier releases could repeat an id in later turns.
  */
 export function patchDanglingCalls(messages: Message[]): Message[] {
   const patched: Message[] = []
@@ -51,7 +51,7 @@ export function patchDanglingCalls(messages: Message[]): Message[] {
   return patched
 }
 
-/** Removes results that answer no call in `open`, and answered calls from `open`. Undefined when none is answered. */
+/** Removes results that answer no call in `open`, and answered calls from `open`. Undefined if no result remains. */
 function answersTo(message: Message, open: string[]): Message | undefined {
   let answered = 0
   const content = message.content.filter((part) => {
@@ -138,7 +138,7 @@ function planClearing(messages: Message[], costs: number[], needed: number) {
   return { costs: after, saved, index }
 }
 
-/** Finds the first exchange from which the rest fits, else the last exchange. Undefined when dropping saves nothing. */
+/** Finds the first exchange from which the rest fits, else the last exchange. Undefined if dropping saves nothing. */
 function planDropping(messages: Message[], costs: number[], { tokens, target }: { tokens: number; target: number }) {
   const [first] = messages
   if (first === undefined) return undefined
@@ -157,7 +157,7 @@ function planDropping(messages: Message[], costs: number[], { tokens, target }: 
 /** Cuts a conversation as planned. If it is cut already, with or without the notice, it stays the same. */
 export function applyCompaction(messages: Message[], { clearedBefore, droppedBefore }: Thresholds): Message[] {
   const cleared = indexOf(messages, clearedBefore)
-  // The last match, because the notice has the sequence of the message that it precedes.
+  // The last match, because the notice has the sequence of the message after it.
   const start = droppedBefore === 0 ? -1 : messages.findLastIndex(({ sequence }) => sequence === droppedBefore)
   const kept = messages.map((message, index) =>
     index < cleared && message.role === 'tool_result' ? clearResult(message) : message,
@@ -193,7 +193,9 @@ function clearPart(part: ContentPart): ContentPart[] {
   return [{ type, tool_call_id, ...(failed ? { result: null, error: CLEARED_RESULT } : { result: CLEARED_RESULT }) }]
 }
 
-/** Creates the notice before the first kept message. It needs no data of the dropped ones: they are not read again. */
+/**
+ * Creates the notice before the first kept message. Needs no data of the dropped messages, which are not read again.
+ */
 const leftOutNotice = ({ id, session_id, sequence, created_at }: Message): Message => ({
   id: derivedId(id, 'left-out'),
   session_id,

@@ -3,21 +3,21 @@ import { createBoundedCache } from '../../lib/bounded-cache.ts'
 import type { ProviderData } from '../models/llm/model.ts'
 import type { CallSecret } from '../tools/call-secrets/places.ts'
 
-/** A message as its event holds it, with what only the model is given. */
+/** A message as stored in its event, with the data that only the model receives. */
 export type GivenMessage = {
   message: Message
   providerData: ProviderData | undefined
-  /** Places of the secrets that are left out of the message. */
+  /** Places of the secrets that the message omits. */
   secrets: readonly CallSecret[] | undefined
 }
 
 /**
- * The messages of all turns whose own message has a sequence up to `through`. These turns have ended, so nothing is
- * added to them. `length` is the number of characters of their events as JSON, `sizeBytes` about what they take here.
+ * The messages of all turns whose own message has a sequence up to `through`. These turns have ended, so no message
+ * follows. `length` is the number of characters of their events as JSON, `sizeBytes` their approximate size in memory.
  */
 export type Beginning = { through: number; messages: readonly GivenMessage[]; length: number; sizeBytes: number }
 
-/** Beginnings of conversations, by the session's id, so that each turn reads only what has come since. */
+/** Beginnings of conversations, by the session's id, so that each turn reads only newer messages. */
 export type ConversationCache = {
   get(sessionId: string): Beginning | undefined
   set(sessionId: string, beginning: Beginning): void
@@ -27,13 +27,13 @@ export type ConversationCache = {
 const MAX_BYTES = 64 * 1024 * 1024
 /** Size limit of one conversation: thousands of short messages. */
 const MAX_CONVERSATION_BYTES = 8 * 1024 * 1024
-/** Number of messages from which on a conversation is kept. Few are read as fast as none. */
+/** Minimum number of messages of a cached conversation. Reading fewer is as fast as a cache hit. */
 const MIN_MESSAGES = 50
 const TTL_MS = 10 * 60_000
 
 /**
- * Creates a cache of a process. Beyond 64 MiB it forgets the conversations that were not used for the longest time, and
- * with each new one those in which no turn began for 10 minutes.
+ * Creates the cache of a process. Beyond 64 MiB it evicts the least recently used conversations; each insertion also
+ * evicts conversations without a new turn for 10 minutes.
  */
 export function createConversationCache(): ConversationCache {
   const cache = createBoundedCache<Beginning>(MAX_BYTES)

@@ -4,10 +4,10 @@ import type { ConversationCache } from './conversation-cache.ts'
 import type { ImageCache } from './image-cache.ts'
 
 export type Deps = Below & {
-  /** Beginnings of the conversations in which turns lately began. */
+  /** Beginnings of conversations with recent turns. */
   conversations: ConversationCache
-  /** Images as models were lately given them. */
+  /** Images as models recently received them. */
   images: ImageCache
-  /** Queue of the process for loading and scaling images of messages. */
+  /** Queue of this process for loading and scaling images of messages. */
   imageLoads: FairQueue
 }

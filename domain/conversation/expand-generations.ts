@@ -6,8 +6,8 @@ import { applyCompaction, patchDanglingCalls, type Thresholds } from './compacti
 import { readConversation, readConversations, withoutImages } from './read.ts'
 
 /**
- * Reconstructs the input of the model calls among the rows, so that nothing is stored twice for it. The conversation is
- * read once, for the last call, when the first is asked for; the other calls were given parts of it.
+ * Reconstructs the input of the model calls among the rows, so that it need not be stored again. The conversation is
+ * read once, for the last call, when the first input is requested; the other calls had parts of it.
  */
 export const expandGenerations: ExpandGenerations = (deps, sessionId, rows) => {
   const calls = rows.filter(({ type }) => type === 'llm.generation')
@@ -21,7 +21,7 @@ export const expandGenerations: ExpandGenerations = (deps, sessionId, rows) => {
     reading ??= readConversations(deps, sessionId, last.turnId, { before: last.sequence, since })
     const conversation = (await reading)?.(call.turnId, part)
     const messages = patchDanglingCalls(conversation ?? (await readConversation(deps, sessionId, call.turnId, part)))
-    // Every call was given at least one message. Without any, they were deleted with their session.
+    // Every call had at least one message. If there are none, they were deleted with their session.
     if (messages.length === 0) throw noSession()
     const thresholds = thresholdsOf(call)
     const given = thresholds === undefined ? messages : applyCompaction(messages, thresholds)
@@ -29,7 +29,7 @@ export const expandGenerations: ExpandGenerations = (deps, sessionId, rows) => {
   }
 }
 
-/** Returns a function that serializes each message once for all calls that were given it. */
+/** Returns a function that serializes each message once for all its calls. */
 function rememberTexts(): (message: Message) => string {
   const texts = new WeakMap<Message, string>()
   return (message) => {
@@ -41,8 +41,8 @@ function rememberTexts(): (message: Message) => string {
   }
 }
 
-/** Reads the thresholds that the model call recorded with its event. */
+/** Reads the thresholds recorded with the model call's event. */
 const thresholdsOf = ({ data }: Row): Thresholds | undefined => data.thresholds as Thresholds | undefined
 
-/** Selects the part that a call was given. Exchanges are dropped whole, and each begins with its turn's message. */
+/** Selects a call's part. Exchanges are dropped whole, and each begins with its turn's message. */
 const partOf = (call: Row) => ({ before: call.sequence, since: thresholdsOf(call)?.droppedBefore ?? 0 })

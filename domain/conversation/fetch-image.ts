@@ -3,14 +3,14 @@ import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 
 const MiB = 1024 * 1024
 /**
- * Size of an image that a message names by address. IMAGE_MAX_BYTES does not change it: that one is a quota of what is
- * stored, while these bytes are in memory only, several at once.
+ * Maximum size of an image that a message names by address. IMAGE_MAX_BYTES does not change it: that is a quota for
+ * stored images, while these bytes are only in memory, several images at once.
  */
 const MAX_FETCHED_BYTES = 20 * MiB
 const TIMEOUT_MS = 10_000
 const MAX_DATA_URL_HEAD = 1000
 
-/** Bytes of an image, or the reason why there are none: a sentence for the model. */
+/** Bytes of an image, or the reason for their absence: a sentence for the model. */
 export type ImageBytes = { bytes: Buffer } | { problem: string }
 
 export const isDataUrl = (url: string): boolean => /^data:/i.test(url)

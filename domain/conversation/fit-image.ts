@@ -9,10 +9,10 @@ import { decoding, exceededLimit, MAX_PIXELS, openImage } from '../session-data/
 /** An image as a model is given it. `sizeBytes` is the size of the image, not of its base64. */
 export type FittedImage = { base64: string; mediaType: ImageType; sizeBytes: number }
 
-/** An image, or the reason why there is none: a sentence for the model. */
+/** An image, or the reason for its absence: a sentence for the model. */
 export type ImageResult = FittedImage | { problem: string }
 
-/** Number of bytes that make at most MAX_IMAGE_BASE64 characters. */
+/** Maximum number of bytes of MAX_IMAGE_BASE64 characters. */
 const MAX_BYTES = (MAX_IMAGE_BASE64 / 4) * 3
 
 /**
@@ -40,10 +40,10 @@ export async function fitImage(
   }
 }
 
-/** Error of a call that would lack images which exist. */
+/** Error of a call that would lack existing images. */
 export const busy = () => new ModelError('The service is loading too many images at the moment.', { retryable: true })
 
-/** Finds what would make decoding too costly. */
+/** Finds the reason that would make decoding too costly. */
 function findProblem(bytes: Buffer, type: ImageType): string | undefined {
   const { width, height } = imageSizeOf(bytes) ?? { width: 0, height: 0 }
   if (width * height > MAX_PIXELS) return `It has more than ${MAX_PIXELS / 1e6} megapixels.`
@@ -51,7 +51,7 @@ function findProblem(bytes: Buffer, type: ImageType): string | undefined {
   return limit && `It has more than ${limit}.`
 }
 
-/** Number of characters of base64 in which the size is looked for. */
+/** Number of base64 characters that are searched for the image's size. */
 const HEAD = 256 * 1024
 
 /** Whether an image in base64 is given to the model as it is. The provider judges an image of unknown size. */
@@ -61,7 +61,7 @@ export function fitsAsItIs(base64: string, maxEdge: number, declaredType?: strin
   const size = imageSizeOf(bytes)
   if (size === undefined) return true
   const type = imageTypeOf(bytes)
-  // A provider refuses an image that is said to be of another type.
+  // A provider refuses an image with a wrong type.
   const isTrue = !declaredType || declaredType === type
   return isTrue && type !== 'image/gif' && Math.max(size.width, size.height) <= maxEdge
 }
@@ -86,7 +86,7 @@ async function scale(bytes: Buffer, mediaType: ImageType, maxEdge: number): Prom
   }
 }
 
-/** Decodes the whole image, so that one whose data is broken is noticed here and not by the provider. */
+/** Decodes the whole image, so that broken data is found here and not by the provider. */
 const decode = (bytes: Buffer): Promise<Buffer> => openImage(bytes).resize(16, 16, { fit: 'inside' }).raw().toBuffer()
 
 async function encode(image: Sharp, mediaType: ImageType): Promise<Encoded> {

@@ -2,19 +2,21 @@ import { createHash } from 'node:crypto'
 import { createBoundedCache } from '../../lib/bounded-cache.ts'
 import type { ImageResult } from './fit-image.ts'
 
-/** Images as models were lately given them: each model call of a session would load and scale the same ones again. */
+/**
+ * Images as models recently received them. Without it, each model call of a session would load and scale them again.
+ */
 export type ImageCache = {
   get(organizationId: string, source: string): ImageResult | undefined
   set(organizationId: string, source: string, result: ImageResult): void
 }
 
 const MAX_BYTES = 64 * 1024 * 1024
-/** Size of an entry beside its base64, so that failures are bounded too. */
+/** Size of an entry without its base64, so that failures are bounded too. */
 const ENTRY_BYTES = 1024
 const IMAGE_TTL_MS = 10 * 60_000
 const PROBLEM_TTL_MS = 30_000
 
-/** Creates a cache of a process. Beyond 64 MiB it forgets the entries that were not used for the longest time. */
+/** Creates the cache of a process. Beyond 64 MiB it evicts the least recently used entries. */
 export function createImageCache(): ImageCache {
   const cache = createBoundedCache<ImageResult>(MAX_BYTES)
   return {

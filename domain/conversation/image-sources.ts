@@ -1,14 +1,14 @@
 import type { ContentPart, Message } from '../../contract/messages.ts'
 import { fitsAsItIs } from './fit-image.ts'
 
-/** Place of an image's data: an address, an uploaded image's id, or base64 that has to be scaled. */
+/** Place of an image's data: an address, an uploaded image's id, or base64 to be scaled. */
 export type ImageSource = { type: 'url' | 'image_file' | 'base64'; value: string }
 
 /** Images of a conversation. */
 export type FoundImages = {
-  /** Sources of the images that have to be loaded, newest first. */
+  /** Sources of the images to load, newest first. */
   sources: Map<ContentPart, ImageSource>
-  /** Number of bytes of the images that are given to the model as they are. */
+  /** Total bytes of the images that are sent to the model unchanged. */
   keptBytes: number
 }
 

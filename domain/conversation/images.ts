@@ -3,17 +3,17 @@ import { findImages, type ImageSource } from './image-sources.ts'
 import { type ImageDeps, type ImageReader, type Loaded, loadImage } from './load-image.ts'
 
 const MAX_AT_ONCE = 4
-/** Size limit of the images of one call together: about what providers take in one request. */
+/** Maximum total size of the images of one call: about what providers accept in one request. */
 const MAX_TOTAL_BYTES = 32 * 1024 * 1024
-/** Time after which no further image is begun. */
+/** Time after which no further image is loaded. */
 const TOTAL_TIMEOUT_MS = 60_000
 
 const LEFT_OUT = { problem: 'The images of this conversation are too many or too large together.' }
 
 /**
- * Replaces the images of user messages and tool results with data that the model takes: uploaded ones, those given by
- * their address, and large ones. An image that cannot be had becomes a text that says why. Throws errors of the record,
- * and the signal's reason when `signal` aborts.
+ * Replaces the images of user messages and tool results with data that the model accepts: uploaded images, images given
+ * by address, and large ones. An unavailable image becomes a text with the reason. Throws errors of the record, and the
+ * signal's reason when `signal` aborts.
  */
 export async function loadImages(
   deps: ImageDeps,
@@ -28,7 +28,7 @@ export async function loadImages(
   const ended = new AbortController()
   const either = AbortSignal.any([signal, ended.signal])
   const load = (source: ImageSource) => loadImage(deps, reader, source, either)
-  // When one fails the call, the others are not loaded for nothing.
+  // When one image fails the call, the others are not loaded in vain.
   const results = await loadAll(wanted, maxBytes, load).finally(() => ended.abort())
   const parts = chooseNewest(sources, results, maxBytes)
   return messages.map((message) =>
@@ -41,7 +41,7 @@ export async function loadImages(
 type Results = Map<string, Loaded>
 const keyOf = ({ type, value }: ImageSource): string => `${type} ${value}`
 
-/** Returns each source once, in their order, without uploaded images that do not exist. */
+/** Returns each source once, in order, without uploaded images that do not exist. */
 async function distinct(reader: ImageReader, sources: Map<ContentPart, ImageSource>): Promise<ImageSource[]> {
   const all = [...new Map([...sources.values()].map((source) => [keyOf(source), source])).values()]
   const ids = all.flatMap(({ type, value }) => (type === 'image_file' ? [value] : []))
@@ -50,7 +50,7 @@ async function distinct(reader: ImageReader, sources: Map<ContentPart, ImageSour
   return all.filter(({ type, value }) => type !== 'image_file' || existing.has(value))
 }
 
-/** Loads images in their order, until they are too many together or take too long. */
+/** Loads images in order, until they exceed the total size or time. */
 async function loadAll(
   sources: ImageSource[],
   maxBytes: number,
@@ -74,7 +74,7 @@ async function loadAll(
 
 const sizeOf = (result: Loaded): number => (typeof result === 'object' && 'base64' in result ? result.sizeBytes : 0)
 
-/** Lets the newest images in, as many as fit together. The older ones are left out. */
+/** Keeps the newest images that fit together, and omits the others. */
 function chooseNewest(
   sources: Map<ContentPart, ImageSource>,
   results: Results,

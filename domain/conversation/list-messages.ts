@@ -10,7 +10,7 @@ import type { Deps } from './deps.ts'
 
 const MESSAGES_AT_ONCE = 20
 
-/** Inlined rather than passed as a parameter: with one, a prepared statement could not use the index of messages. */
+/** Inlined, because with a parameter a prepared statement could not use the index of messages. */
 const MESSAGE_TYPES = Prisma.raw(messageTypes.map((type) => `'${type}'`).join(', '))
 
 /** A tool's question to its user is not a call of the model's, so its answer belongs to no message. */
@@ -20,8 +20,8 @@ type Order = 'asc' | 'desc'
 type Row = StoredEvent & SizedRow
 
 /**
- * Reads the messages of a session in `order`, in pages that fit in memory. Throws `not_found` when the session is gone,
- * even if it is deleted in the meantime.
+ * Reads the messages of a session in `order`, in pages that fit in memory. Throws `not_found` if the session is gone or
+ * is deleted meanwhile.
  */
 export const readMessages = (
   deps: Deps,
@@ -38,7 +38,9 @@ export const readMessages = (
     present: (rows) => rows.map(presentMessage),
   })
 
-/** A deleted session's messages go after it: what is there is no proof of it. */
+/**
+ * Joins the session, because a deleted session's messages are deleted later: their existence does not prove its own.
+ */
 async function readPage(
   deps: Deps,
   sessionId: string,
@@ -57,6 +59,6 @@ async function readPage(
       LEFT JOIN LATERAL ${sizedEventsSql(messages, direction)} AS page ON true
     WHERE s.id = ${sessionId}::uuid ORDER BY page.sequence ${direction}`
   if (found.length === 0) throw noSession()
-  // A session without such messages yields one row with no message.
+  // A session without matching messages yields one row without a message.
   return found.filter((row) => row.sequence !== null)
 }

@@ -8,32 +8,32 @@ import type { ImageSource } from './image-sources.ts'
 
 export type ImageDeps = Pick<Deps, 'outgoing' | 'log' | 'owners' | 'images' | 'imageLoads'>
 
-/** The caller of a model: the organization whose images may be read, and what the model takes. */
+/** The caller of a model: the organization whose images may be read, and the model's limits. */
 export type ImageReader = {
   organizationId: string
   /** Longest edge in pixels. */
   maxEdge: number
   /** Returns the ids whose images belong to the organization. */
   existing(ids: string[]): Promise<Set<string>>
-  /** Returns an uploaded image's bytes; undefined when the organization has none with this id. */
+  /** Returns an uploaded image's bytes; undefined if the organization has no image with this id. */
   read(id: string): Promise<Buffer | undefined>
 }
 
-/** An image's data, or why there is none. */
+/** An image's data, or the reason for its absence. */
 export type Loaded = ImageResult | 'not_found'
 
-/** Images loaded and scaled at once in a process. Each is in memory as a whole meanwhile. */
+/** Maximum number of images loaded and scaled at once in a process. Each is wholly in memory meanwhile. */
 const LOADS_AT_ONCE = 8
 const WAIT_MS = 30_000
-/** Above what the model calls that a worker makes at once can have waiting. */
+/** More than the concurrent model calls of a worker can have waiting. */
 const MAX_WAITING = 1000
 
 export const createImageLoads = (): FairQueue =>
   createFairQueue(LOADS_AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING })
 
 /**
- * Loads an image as the model takes it. Throws errors of the record, a retryable `ModelError` when too many are being
- * loaded, and the signal's reason.
+ * Loads an image within the model's limits. Throws errors of the record, a retryable `ModelError` when too many images
+ * are being loaded, and the signal's reason.
  */
 export async function loadImage(
   deps: ImageDeps,

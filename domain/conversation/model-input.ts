@@ -4,11 +4,11 @@ import { estimateInputTokens } from '../models/llm/token-estimate.ts'
 import { hiddenTokens, type MessageSecrets } from '../tools/call-secrets/places.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './compaction.ts'
 
-/** The input of a model call. `messages` are as events hold them: secrets are put in when the model is asked. */
+/** Input of a model call. `messages` are as stored in events: secrets are inserted when the model is called. */
 export type ModelInput = {
   messages: Message[]
   tools: ToolSpec[]
-  /** The points at which the conversation was cut, so that later readers of `llm.generation` cut it the same way. */
+  /** Points at which the conversation was cut, so that later readers of `llm.generation` cut it the same way. */
   thresholds?: Thresholds
   compaction?: {
     compacted: boolean

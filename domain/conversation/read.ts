@@ -10,15 +10,15 @@ export type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: strin
 type PlacedMessage = { inputSequence: number; turnId: string; sequence: number; message: Message }
 
 /**
- * The latest messages of a conversation, oldest first; `rows` is null when there are none. `isWhole` tells whether they
- * reach back to the beginning, `isSettled` whether all earlier turns have ended, so that their messages never change.
- * `leftOutBytes` counts the bytes of their images that were not read.
+ * The latest messages of a conversation, oldest first; `rows` is null if there are none. `isWhole`: they reach back to
+ * the beginning. `isSettled`: all earlier turns have ended, so their messages never change. `leftOutBytes` counts the
+ * bytes of their images that were not read.
  */
 export type ConversationPage = { rows: Row[] | null; isWhole: boolean; isSettled: boolean; leftOutBytes: number }
 
-/** Size limit of a page as stored, so compressed: Postgres can build every page, and a process can hold it. */
+/** Size limit of a page as stored, compressed. Postgres can build such pages, and a process can hold them. */
 const PAGE_BYTES = 512 * 1024
-/** Size limit of a conversation, several times what any model takes. Older messages are not even read. */
+/** Size limit of a conversation, several times any model's context. Older messages are not read. */
 export const MAX_CONVERSATION_BYTES = 32 * 1024 * 1024
 const END = 2 ** 31 - 1
 
@@ -28,7 +28,7 @@ type MessagePosition = { inputSequence: number; sequence: number }
 /** Part of a conversation: events before sequence `before`, of turns whose message has sequence `since` or later. */
 export type Part = { before?: number | undefined; since?: number | undefined }
 
-/** SQL for the data that is read of a message, and for the number of bytes that are not. */
+/** SQL for the data read of a message, and for the number of omitted bytes. */
 type Fields = { data: Prisma.Sql; leftOutBytes: Prisma.Sql }
 
 const WHOLE: Fields = { data: Prisma.sql`data`, leftOutBytes: Prisma.sql`0` }
@@ -36,7 +36,7 @@ const WHOLE: Fields = { data: Prisma.sql`data`, leftOutBytes: Prisma.sql`0` }
 /** SQL for the content parts of a message or of a tool's result. */
 const CONTENT = Prisma.sql`coalesce(data #> '{message,content}', data -> 'result')`
 
-/** Does in SQL what `withoutImages` does, so that Postgres does not have to send the images. */
+/** SQL equivalent of `withoutImages`, so that Postgres does not send the images. */
 const WITHOUT_IMAGES: Fields = {
   data: Prisma.sql`CASE WHEN ${CONTENT} @? '$[*] ? (@.type == "image" && @.base64 > "")' THEN jsonb_set(
     data,
@@ -50,8 +50,8 @@ const WITHOUT_IMAGES: Fields = {
 }
 
 /**
- * Returns SQL for a page of the conversation as a turn sees it, as one JSON value: earlier turns whole, then the turn's
- * own message and events. Messages queued behind the turn are excluded. `from` restricts the page to what precedes it.
+ * Returns SQL for a page of a turn's conversation, as one JSON value: earlier turns whole, then the turn's own message
+ * and events. Messages queued behind the turn are excluded. `from` restricts the page to earlier events.
  */
 export const conversationSql = (
   turnId: string,
@@ -86,8 +86,8 @@ const isBefore = ({ inputSequence, sequence }: MessagePosition): Prisma.Sql =>
   Prisma.sql`AND (earlier.input_sequence, e.sequence) < (${inputSequence}, ${sequence})`
 
 /**
- * Reads the conversation that a model call was given, without the bytes of images. A conversation longer than a process
- * should hold begins later.
+ * Reads a model call's conversation, without the bytes of images. A conversation beyond MAX_CONVERSATION_BYTES loses
+ * its beginning.
  */
 export async function readConversation(
   deps: Deps,
@@ -114,9 +114,9 @@ export async function readRows(
 }
 
 /**
- * Reads the conversation for all model calls of one page of events, which were given nearly the same one. It is read
- * once, for the last turn; the returned function selects each call's part, without the bytes of images. Undefined when
- * the conversation is longer than a process should hold.
+ * Reads the conversation for all model calls of one page of events, whose inputs were nearly the same. It is read once,
+ * for the last turn; the returned function selects each call's part, without the bytes of images. Undefined if the
+ * conversation exceeds MAX_CONVERSATION_BYTES.
  */
 export async function readConversations(
   deps: Deps,
@@ -163,7 +163,7 @@ export async function readPage(deps: Deps, page: Prisma.Sql): Promise<Conversati
   return rows[0]?.page ?? { rows: null, isWhole: true, isSettled: false, leftOutBytes: 0 }
 }
 
-/** Makes a conversation that lacks its beginning start with a user's message, at the latest with the turn's own. */
+/** Makes a truncated conversation start with a user's message, at the latest the turn's own. */
 function fromMessage(rows: Row[], turnId: string, input: ConversationPage): Row[] {
   const start = rows.findIndex(({ type }) => type === 'input.message')
   return start < 0 ? [...(input.rows ?? []), ...rows.filter((row) => row.turnId === turnId)] : rows.slice(start)
@@ -178,12 +178,12 @@ const inputSql = (turnId: string, { data }: Fields): Prisma.Sql =>
     FROM events WHERE turn_id = ${turnId}::uuid AND type = 'input.message'
   )`
 
-/** Returns the size that the page has with its images, so that exactly what a model call was given is read again. */
+/** Returns the size of the page with its images, so that a model call's exact input can be read again. */
 const sizeOf = ({ rows, leftOutBytes }: ConversationPage): number => JSON.stringify(rows ?? []).length + leftOutBytes
 
 /**
- * Removes the bytes of images from a message. They are in the events of their own messages; repeated with each model
- * call, they would make up most of a session.
+ * Removes the bytes of images from a message. The events of their own messages have them; repeated for each model call,
+ * they would make up most of a session.
  */
 export const withoutImages = (message: Message): Message => ({
   ...message,

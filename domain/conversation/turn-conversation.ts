@@ -17,8 +17,8 @@ import {
 } from './read.ts'
 
 /**
- * The conversation that a model is given, as events hold it: without `secrets`. With what providers need back with their
- * answers, by the message's id.
+ * Conversation for a model, as stored in events, without `secrets`. `providerData` is what providers need back with
+ * their answers, by the message's id.
  */
 export type Conversation = {
   messages: Message[]
@@ -30,7 +30,7 @@ export const NO_CONVERSATION: Conversation = { messages: [], providerData: new M
 
 type TurnScope = { sessionId: string; turnId: string }
 
-/** A conversation that is being read: `complete` takes the value of `sql`. */
+/** A conversation being read. `complete` takes the value of `sql`. */
 export type ConversationReading = { sql: Prisma.Sql; complete(page: ConversationPage): Promise<Conversation> }
 
 /** Begins to read the conversation of a turn: what this process does not have from an earlier turn of the session. */
@@ -53,8 +53,8 @@ export function beginReading(deps: Deps, turn: TurnScope): ConversationReading {
 type Rows = { rows: Row[]; isWhole: boolean }
 
 /**
- * Reports whether the rows are all that follows what is known. They are not when the turn has ended and is part of that,
- * or when both together are more than a process should hold.
+ * Reports whether the rows continue the cached beginning without a gap. They do not if the turn has ended and is part
+ * of it, or if both together exceed MAX_CONVERSATION_BYTES.
  */
 const continues = ({ length }: Beginning, { rows, isWhole }: Rows, { turnId }: TurnScope): boolean =>
   isWhole && rows.at(-1)?.turnId === turnId && length + JSON.stringify(rows).length <= MAX_CONVERSATION_BYTES
@@ -96,7 +96,7 @@ const toGiven = (row: Row, sessionId: string): GivenMessage => ({
   secrets: secretsIn(row),
 })
 
-/** Returns the secrets that are left out of a message. Only `withSecrets` writes their tokens. */
+/** Returns the secrets that a message omits. Only `withSecrets` writes their tokens. */
 function secretsIn({ data, step, type, turnId }: Row): CallSecret[] | undefined {
   if (data.secret_tokens === undefined) return undefined
   const iteration = parseStep(step)?.iteration ?? 0
