@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { describeError } from '../contract/errors.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
@@ -53,8 +53,12 @@ export async function startApi(deps: Deps, options: ApiOptions): Promise<Running
     },
     app.callback(),
   )
+  server.on('request', noteExchange)
   server.on('clientError', answerBrokenRequest)
-  server.on('checkExpectation', (_, res) => refuseExpectation(res))
+  server.on('checkExpectation', (req, res) => {
+    noteExchange(req, res)
+    refuseExpectation(res)
+  })
   server.on('connect', (_, socket) => answerRaw(socket, '405 Method Not Allowed', 'CONNECT is not allowed here'))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
@@ -89,25 +93,22 @@ const BROKEN_REQUESTS: Record<string, [status: string, sentence: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time'],
 }
 
-type ParsedSocket = Socket & {
-  _httpMessage?: ServerResponse | null
-  parser?: { incoming?: IncomingMessage | null } | null
-}
+/** Latest request of a connection whose head has come, and its answer. */
+type Exchange = { req: IncomingMessage; res: ServerResponse }
+
+const latest = new WeakMap<Duplex, Exchange>()
+
+const noteExchange = (req: IncomingMessage, res: ServerResponse): void => void latest.set(req.socket, { req, res })
+
+/** Reports whether the answer is the connection's turn, and has not begun. */
+const isUnanswered = ({ req, res }: Exchange): boolean => res.socket === req.socket && !res.headersSent
 
 /**
  * Reports whether an answer is in progress, which is what Node's own handler checks, or was sent before all of its
- * request arrived. An answer to this very request that has not begun does not count: it can still be replaced.
+ * request arrived. An answer to the latest request that has not begun does not count: it can still be replaced.
  */
-const hasAnswer = (socket: ParsedSocket): boolean =>
-  !isUnanswered(socket) && (socket._httpMessage != null || socket.parser?.incoming?.complete === false)
-
-/** Reports whether the answer to the latest request has not begun. */
-const isUnanswered = ({ _httpMessage, parser }: ParsedSocket): boolean =>
-  _httpMessage != null && !_httpMessage.headersSent && _httpMessage.req === parser?.incoming
-
-/** Reports whether all of the latest request has come, and its answer has not begun. */
-const isAwaited = (socket: ParsedSocket): socket is ParsedSocket & { _httpMessage: ServerResponse } =>
-  isUnanswered(socket) && socket.parser?.incoming?.complete === true
+const hasAnswer = (exchange: Exchange): boolean =>
+  !isUnanswered(exchange) && (!exchange.res.writableFinished || !exchange.req.complete)
 
 /** Sockets that have been answered: the parser reports each further piece as another malformed request. */
 const lingering = new WeakSet<Duplex>()
@@ -115,16 +116,16 @@ const lingering = new WeakSet<Duplex>()
 /** Answers malformed HTTP, which never reaches the app, in the app's error format. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (lingering.has(socket)) return
-  const parsed = socket as ParsedSocket
-  if (isAwaited(parsed)) {
+  const exchange = latest.get(socket)
+  if (exchange !== undefined && isUnanswered(exchange) && exchange.req.complete) {
     // The request before is whole and being handled: its answer is sent, and closes the connection.
     lingering.add(socket)
-    parsed._httpMessage.shouldKeepAlive = false
+    exchange.res.shouldKeepAlive = false
     return
   }
-  if (!socket.writable || hasAnswer(parsed)) return void socket.destroy(error)
+  if (!socket.writable || (exchange !== undefined && hasAnswer(exchange))) return void socket.destroy(error)
   // The app's own answer has no way to the client any more.
-  parsed._httpMessage?.detachSocket(parsed)
+  if (exchange?.res.socket != null) exchange.res.detachSocket(exchange.res.socket)
   const [status, sentence] = BROKEN_REQUESTS[error.code ?? ''] ?? ['400 Bad Request', 'The request is not valid HTTP']
   answerRaw(socket, status, sentence)
 }
