@@ -1,6 +1,4 @@
 import { type Client, isGrpcServiceError, ServiceError } from '@temporalio/client'
-// Not public, and neither is another way to encode an action: the public client updates without a conflict token.
-import { encodeScheduleAction } from '@temporalio/client/lib/schedule-helpers.js'
 import { defaultPayloadConverter, msToTs, type TypedSearchAttributes, tsToDate, tsToMs } from '@temporalio/common'
 import { toId } from '../../contract/kit/ids.ts'
 import { newUuid } from '../../domain/kit/ids.ts'
@@ -92,7 +90,7 @@ async function keepSchedule(
   searchAttributes: TypedSearchAttributes | undefined,
 ): Promise<number | undefined> {
   const timetable = timetableOf(settings.fields, settings.timezone, new Date())
-  const schedule = await scheduleOf(client, place, settings, timetable, searchAttributes)
+  const schedule = scheduleOf(place, settings, timetable, searchAttributes)
   const request = { ...nameOf(settings.scheduleId, place), schedule, identity: client.options.identity }
   const { workflowService } = client
   for (let looks = 0; looks < MAX_LOOKS; looks++) {
@@ -112,24 +110,13 @@ async function keepSchedule(
 }
 
 /** Builds Temporal's view of a schedule: ids and times. */
-async function scheduleOf(
-  client: Client,
-  { namespace, taskQueue }: QueueAddress,
-  { scheduleId, organizationId, revision, timezone, pausedBecause }: ClockSettings,
+function scheduleOf(
+  place: QueueAddress,
+  settings: ClockSettings,
   { calendars, instants }: Timetable,
   searchAttributes: TypedSearchAttributes | undefined,
 ) {
-  const input: LaunchInput = { organizationId: toId('org', organizationId), scheduleId, revision }
-  const action = {
-    type: 'startWorkflow' as const,
-    workflowType: LAUNCH_WORKFLOW,
-    workflowId: `launch-${scheduleId}`,
-    taskQueue,
-    args: [input],
-    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-    staticSummary: `launches schedule ${scheduleId}`,
-    ...(searchAttributes && { typedSearchAttributes: searchAttributes }),
-  }
+  const { timezone, pausedBecause } = settings
   return {
     spec: {
       structuredCalendar: calendars,
@@ -137,10 +124,34 @@ async function scheduleOf(
       interval: instants.map((instant) => ({ interval: msToTs(instant.getTime()) })),
       timezoneName: timezone,
     },
-    action: await encodeScheduleAction(client.options.loadedDataConverter, namespace, action, {}),
+    action: { startWorkflow: { ...launchOf(place, settings), ...(searchAttributes && indexed(searchAttributes)) } },
     policies: { overlapPolicy: BUFFER_ONE, catchupWindow: msToTs(CATCHUP) },
     state: { paused: pausedBecause !== null, notes: pausedBecause ?? '' },
   }
+}
+
+/** Encodes the start of a launch. The public client does that too, but updates without a conflict token. */
+function launchOf({ taskQueue }: QueueAddress, { scheduleId, organizationId, revision }: ClockSettings) {
+  const input: LaunchInput = { organizationId: toId('org', organizationId), scheduleId, revision }
+  return {
+    workflowId: `launch-${scheduleId}`,
+    workflowType: { name: LAUNCH_WORKFLOW },
+    taskQueue: { name: taskQueue },
+    input: { payloads: [defaultPayloadConverter.toPayload(input)] },
+    workflowTaskTimeout: msToTs(WORKFLOW_TASK_TIMEOUT_MS),
+    userMetadata: { summary: defaultPayloadConverter.toPayload(`launches schedule ${scheduleId}`) },
+  }
+}
+
+const KEYWORD = Buffer.from('Keyword')
+
+/** Encodes attributes, all of which are keywords. */
+function indexed(attributes: TypedSearchAttributes) {
+  const fields = attributes.getAll().map(({ key, value }) => {
+    const { metadata, data } = defaultPayloadConverter.toPayload(value)
+    return [key.name, { metadata: { ...metadata, type: KEYWORD }, data }]
+  })
+  return { searchAttributes: { indexedFields: Object.fromEntries(fields) } }
 }
 
 type Known = {
