@@ -50,7 +50,7 @@ export const policyColumn = (policy: RetryPolicy) => (Object.keys(policy).length
 export const nameTaken = () =>
   conflict('name: the organization has a schedule of that name already; choose another name')
 
-/** Checks a request and returns the row that it asks for. */
+/** Checks a request and returns its row. */
 async function newSchedule(deps: Deps, actor: Actor, id: string, input: CreateScheduleRequest): Promise<NewSchedule> {
   parseCron(input.cron_expression)
   const timezone = input.timezone ?? DEFAULT_TIMEZONE
@@ -74,7 +74,7 @@ async function newSchedule(deps: Deps, actor: Actor, id: string, input: CreateSc
 }
 
 /**
- * Inserts a schedule; undefined when another run of the request has created it. `syncClock` has to be called after the
+ * Inserts a schedule; undefined if another run of the request has created it. The caller calls `syncClock` after the
  * commit. Throws `invalid` when the session that it targets is gone, and `conflict` for a taken name and at the quota.
  */
 export async function insertSchedule(

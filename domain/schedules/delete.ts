@@ -6,8 +6,8 @@ import { syncClock } from './clock/sync.ts'
 import type { Deps } from './deps.ts'
 
 /**
- * Deletes a schedule. Executions that have begun go on, and what they need is kept until then; otherwise what the
- * schedule would have said is erased at once. Throws `not_found`.
+ * Deletes a schedule. Begun executions continue, and the target is kept until they end. Without any, the target is
+ * erased at once. Throws `not_found`.
  */
 export async function deleteSchedule(deps: Deps, actor: Actor, id: ScheduleId): Promise<void> {
   await deps.db.$transaction(async (tx) => {

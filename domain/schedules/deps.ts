@@ -9,5 +9,5 @@ export type Deps = Below & {
   quotas: { schedules: ScheduleQuotas }
 }
 
-/** Maximum number of an organization's schedules, and of its executions that run at once. */
+/** Maximum numbers of an organization's schedules and of its concurrent executions. */
 export type ScheduleQuotas = { maxCount: number; maxRunning: number }

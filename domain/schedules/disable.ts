@@ -2,7 +2,7 @@ import type { Schedule } from '../../prisma/generated/client.ts'
 import { syncClock } from './clock/sync.ts'
 import type { Deps } from './deps.ts'
 
-/** Disables a schedule, if it is enabled, because of what its target is. `reason` is shown in Temporal. */
+/** Disables an enabled schedule whose target cannot be used. Temporal shows `reason`. */
 export async function disableSchedule(deps: Deps, { id, revision }: Schedule, reason: string): Promise<void> {
   // A schedule that was changed meanwhile may have another target.
   const { count } = await deps.db.schedule.updateMany({

@@ -15,16 +15,16 @@ import { deleteLocked } from './delete.ts'
 import type { Deps } from './deps.ts'
 import type { SessionMessageInput } from './targets/inputs.ts'
 
-/** Limit on the schedules that tool calls have made in one session. */
+/** Maximum number of schedules that tool calls may create in one session. */
 export const MAX_PER_SESSION = 50
 const MAX_MESSAGE_BYTES = 32 * 1024
-/** Characters of a message in a list, so that a list of all has at most 300 KB as JSON. */
+/** Characters of a message in a list. A full list has at most 300 KB as JSON. */
 const SHOWN_CHARACTERS = 1000
 
 const TIMEOUT_MS = 15_000
 const MAX_WAIT_MS = 5_000
 
-/** Opens the schedules that a session's tool calls have made, for a tool call. */
+/** Opens, for a tool call, the schedules created by its session's tool calls. */
 export const openSessionSchedules = (deps: Deps, scope: CallScope): SessionSchedules => ({
   create: (wanted) => createOfSession(deps, scope, wanted),
   list: () => listOfSession(deps, scope),
@@ -34,7 +34,7 @@ export const openSessionSchedules = (deps: Deps, scope: CallScope): SessionSched
 async function createOfSession(deps: Deps, scope: CallScope, wanted: NewSessionSchedule): Promise<SessionSchedule> {
   const { id, ...made } = await changeOnce(deps, scope, async (tx) => {
     const id = newUuid()
-    // Not before: a repeated call may come when its time has passed.
+    // Checked only here: a repeated call may come after its time has passed.
     const fields = fieldsOf(scope, wanted)
     await insertWithin(deps, tx, { id, ...fields })
     const { toolName, cronExpression, timezone, isOneOff } = fields
@@ -63,7 +63,7 @@ async function deleteOfSession(deps: Deps, scope: CallScope, name: string): Prom
   return { deleted: id !== null }
 }
 
-/** Deletes a schedule. Returns its id; null when there is none. */
+/** Deletes a schedule. Returns its id, or null if it does not exist. */
 async function deleteWithin(
   tx: Prisma.TransactionClient,
   { organizationId, sessionId }: CallScope,
@@ -101,7 +101,7 @@ function fieldsOf({ organizationId, sessionId }: CallScope, wanted: NewSessionSc
   return { organizationId, sessionId, name: `${id} ${toolName}`, toolName, ...times, targetInput }
 }
 
-/** Checks when a schedule is due and returns its columns. Throws `invalid`. */
+/** Checks the times of a schedule and returns its columns. Throws `invalid`. */
 function timesOf(wanted: NewSessionSchedule) {
   const { timezone } = wanted
   if ('cron' in wanted) {
@@ -110,11 +110,11 @@ function timesOf(wanted: NewSessionSchedule) {
   }
   const now = new Date()
   const cronExpression = cronOfTime(parseTime(wanted.at, timezone, now))
-  // Also when it passes while the schedule waits to be inserted, it has yet to be launched.
+  // It is launched even if its time passes before the insert.
   return { cronExpression, timezone: 'UTC', isOneOff: true, launchedUntil: now }
 }
 
-/** Inserts a schedule. Throws `conflict` for a name that is taken, and beyond a quota. */
+/** Inserts a schedule. Throws `conflict` for a taken name, and beyond a quota. */
 async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Fields & { id: string }): Promise<void> {
   const { organizationId, sessionId, toolName } = row
   await lockOrganization(tx, organizationId)
@@ -135,8 +135,7 @@ async function insertWithin(deps: Deps, tx: Prisma.TransactionClient, row: Field
 type Claim = { outcome: 'repeated'; effect: unknown } | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
 
 /**
- * Makes a change once for the call, however often it is run: in a transaction with its effect, which a repeated call is
- * given. Throws `WriterLost`.
+ * Makes a change once per call: in a transaction with its effect, which a repeated call returns. Throws `WriterLost`.
  */
 function changeOnce<Effect extends Prisma.InputJsonObject>(
   { db }: Deps,

@@ -2,7 +2,7 @@ import { deleteInBatches } from '../../lib/delete-in-batches.ts'
 import { waitForLocks } from '../kit/wait-for-locks.ts'
 import type { Deps } from './deps.ts'
 
-/** Deleted schedules that one statement erases or removes; each may have megabytes. */
+/** Maximum number of deleted schedules that one statement erases or removes. Each may have megabytes. */
 const SCHEDULES = 100
 
 /**
@@ -16,8 +16,8 @@ export const deleteOldExecutions = (deps: Deps, olderThanMs: number, signal: Abo
   })
 
 /**
- * Waits less for a lock than the second after which Postgres looks for deadlocks: a batch changes the counts of many
- * schedules, and so may a session whose turns are cancelled, in another order.
+ * Waits less for a lock than Postgres's deadlock timeout of a second. A batch changes the counts of many schedules, and
+ * so may a session whose turns are cancelled, in another order.
  */
 async function deleteExecutions({ db }: Deps, olderThanMs: number, limit: number): Promise<number> {
   const [, deleted] = await db.$transaction([

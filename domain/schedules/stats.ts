@@ -4,7 +4,7 @@ import type { Actor } from '../kit/actor.ts'
 import type { Deps } from './deps.ts'
 import { requireSchedule } from './read.ts'
 
-/** Counts the executions of a schedule that are kept. Throws `not_found`. */
+/** Counts a schedule's stored executions. Throws `not_found`. */
 export async function readStats(deps: Deps, actor: Actor, id: ScheduleId): Promise<ScheduleStats> {
   const { id: scheduleId } = await requireSchedule(deps, actor, id)
   const [counts, last] = await Promise.all([

@@ -8,7 +8,7 @@ import { recordRuns } from './clock/record-runs.ts'
 import { startSoon } from './clock/start-execution.ts'
 import type { Deps } from './deps.ts'
 
-/** Starts an execution now, of a disabled schedule too, or records why it is skipped. Throws `not_found`. */
+/** Starts an execution now, even of a disabled schedule, or records why it is skipped. Throws `not_found`. */
 export async function triggerSchedule(
   deps: Deps,
   { organizationId }: Actor,
@@ -33,7 +33,7 @@ async function recordManual(
   })
   const recorded = schedule && (await recordRuns(deps, schedule, { ids: [executionId], times: [new Date()] }))
   if (schedule === null || recorded === 'gone' || recorded === 'stale' || recorded === null) throw notFound('Schedule')
-  // Without waiting: it can be read at once, and the sweeper starts one whose start is lost.
+  // Not awaited: the execution can be read at once, and the sweeper repeats a lost start.
   for (const run of recorded.started) void startSoon(deps, schedule, run)
   return { id: executionId }
 }

@@ -18,7 +18,7 @@ type Changes = Prisma.ScheduleUncheckedUpdateInput
 
 /** Reason of a schedule that a request has disabled. */
 const PAUSED = 'paused'
-/** Attempts to launch due runs before a change. After them the change is made all the same. */
+/** Attempts to launch due runs before a change. After them the change is made anyway. */
 const MAX_LAUNCHES = 3
 
 /**
@@ -98,16 +98,16 @@ const changesOf = (
   maxCatchUp: input.max_catch_up === 0 ? null : (input.max_catch_up ?? undefined),
   maxConcurrent: input.max_concurrent === 0 ? null : (input.max_concurrent ?? undefined),
   ...(input.retry_policy != null && { retryPolicy: policyColumn(input.retry_policy) }),
-  // Another expression may come again and again.
+  // A new expression may match repeatedly.
   ...(isMoved(row, input) && { isOneOff: false }),
   ...(target !== undefined && { ...clockChange(row, now), ...targetChanges(deps, row, target) }),
   updatedAt: now,
 })
 
-/** Temporal has to be told, also of another target, whose session it shows. */
+/** Makes an update of Temporal due, also for a new target, whose session Temporal shows. */
 const clockChange = (row: ScheduleRow, now: Date): Changes => ({ revision: row.revision + 1, clockDueAt: now })
 
-/** Who changes the target of a schedule that an agent has made takes it over: the agent no longer lists it. */
+/** A user who changes the target of an agent's schedule takes it over: the agent no longer lists it. */
 const targetChanges = (deps: Deps, row: ScheduleRow, target: CheckedTarget): Changes => ({
   ...targetColumns(deps, row.id, target, row),
   toolName: null,

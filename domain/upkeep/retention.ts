@@ -7,9 +7,9 @@ import { deleteOldExecutions, removeDeletedSchedules } from '../schedules/retent
 import { deleteAbandonedUploads } from '../session-data/images/retention.ts'
 import type { Deps } from './deps.ts'
 
-/** Number of turns that are processed together. */
+/** Number of turns processed together. */
 const PAGE = 200
-/** Number of events that one statement may read, so that it stays far below its 30 s. A larger step goes alone. */
+/** Maximum number of events read by one statement, far below its limit of 30 s. A larger step has its own statement. */
 const BATCH_EVENTS = 20_000
 /** Time limit of a run in ms, so that it stops before Temporal times it out. The next run continues. */
 const RUN_MS = 8 * 60_000
@@ -28,9 +28,9 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
 }
 
 /**
- * Deletes the deltas of messages, and the progress of calls, that have been complete for `olderThanMs`, and all deltas of turns that have been over
- * for as long. The deltas of an unfinished message stay, however old: cancelling makes a message of them, and a reader
- * that begins in the middle needs them for `accumulated`. Throws the signal's reason when it aborts.
+ * Deletes the deltas of messages and the progress of calls that have been complete for `olderThanMs`, and all deltas of
+ * turns that ended as long ago. The deltas of an unfinished message are kept: cancelling makes a message of them, and a
+ * reader that begins in the middle needs them for `accumulated`. Throws the signal's reason when it aborts.
  */
 export async function deleteOldDeltas(deps: Deps, olderThanMs: number, signal: AbortSignal): Promise<RetentionOutcome> {
   const until = Date.now() + RUN_MS
@@ -47,7 +47,7 @@ export async function deleteOldDeltas(deps: Deps, olderThanMs: number, signal: A
   return { ...deleted, more: false }
 }
 
-/** Range of events of a turn that has begun. `to` is 0 while it has no end; `isOver` means that its end is old. */
+/** Range of events of a turn that has begun. `to` is 0 before its end. `isOver`: it ended before the cutoff. */
 type OldTurn = { id: string; sessionId: string; startedAt: Date; isOver: boolean; from: number; to: number }
 
 /** Events of a turn between two sequences, both exclusive. An empty `step` stands for all steps. */
@@ -61,7 +61,7 @@ async function readCutoff(deps: Deps, olderThanMs: number): Promise<string> {
 }
 
 /**
- * Reads a page of turns with deltas to delete. Between a turn's start and end there is nothing but its own events and
+ * Reads a page of turns with deltas to delete. Between a turn's start and end there are only its own events and
  * messages queued behind it.
  */
 function readTurns(deps: Deps, cutoff: string, after?: OldTurn): Promise<OldTurn[]> {
@@ -80,7 +80,7 @@ function readTurns(deps: Deps, cutoff: string, after?: OldTurn): Promise<OldTurn
     ORDER BY started_at, id LIMIT ${PAGE}`
 }
 
-/** Returns the spans to delete. A turn that is over goes as a whole, a large one step by step before that. */
+/** Returns the spans to delete. A turn that is over is one span; a large one is first deleted step by step. */
 async function readSpans(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<Span[]> {
   const stepwise = turns.filter(({ isOver, from, to }) => !isOver || to - from > BATCH_EVENTS)
   const whole = turns.filter(({ isOver }) => isOver)
@@ -92,7 +92,7 @@ async function readSpans(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<
 
 /**
  * Reads the steps whose message, or whose calls, have been complete for long enough, regardless of the turn's status.
- * Between the beginning of calls and their end there are no other deltas than their progress.
+ * Between the beginning and the end of calls, the only deltas are their progress.
  */
 async function readSteps(deps: Deps, cutoff: string, turns: OldTurn[]): Promise<Span[]> {
   if (turns.length === 0) return []
@@ -124,9 +124,8 @@ function inBatches(spans: Span[]): Span[][] {
 }
 
 /**
- * Deletes the deltas of the spans in one statement, so that no reader sees only part of a message's deltas. Each span
- * is looked up separately: OFFSET keeps the planner from a join, for which it might read the whole table. The rows are
- * deleted by their ctid.
+ * Deletes the deltas of the spans in one statement, so that no reader sees only part of a message's deltas. Looks up
+ * each span separately: OFFSET prevents a join, which might read the whole table. Deletes rows by ctid.
  */
 function deleteDeltas(deps: Deps, spans: Span[]): Promise<number> {
   return deps.db.$executeRaw`
@@ -147,11 +146,11 @@ function deleteDeltas(deps: Deps, spans: Span[]): Promise<number> {
     ))`
 }
 
-/** Marks the turns that are over as done: nothing is appended to them, so they need not be checked again. */
+/** Marks the ended turns as done. They get no further events, so they need not be checked again. */
 async function markTurns(deps: Deps, turns: OldTurn[]): Promise<number> {
   const ids = turns.filter(({ isOver }) => isOver).map(({ id }) => id)
   if (ids.length === 0) return 0
-  // Skips a turn that is locked because it is deleted with its session: that transaction may wait for another of these.
+  // Skips a turn that is locked for deletion with its session: that transaction may wait for another of these turns.
   return deps.db.$executeRaw`
     UPDATE turns SET deltas_deleted = true WHERE id IN (
       SELECT id FROM turns WHERE id = ANY (${ids}::uuid[]) AND NOT deltas_deleted FOR NO KEY UPDATE SKIP LOCKED

@@ -6,22 +6,22 @@ export type ClockSettings = {
   organizationId: string
   /** Session that the schedule targets; only labels its workflows. */
   sessionId: string | null
-  /** Counts the changes of a schedule; runs say under which one they were due. */
+  /** Counts the changes of a schedule. Each run has the revision under which it was due. */
   revision: number
   fields: CronFields
   timezone: string
-  /** Why the schedule is paused. Null while it is not. */
+  /** Reason for the pause. Null while the schedule is not paused. */
   pausedBecause: string | null
 }
 
 /**
- * Times in order. There are no others between `since` (exclusive) and the last one, and none at all when there are none.
- * `changedAt`: when Temporal was told of the schedule last, by Temporal's clock. It starts nothing that was due before.
+ * Times in order, complete from `since` (exclusive) to the last. If there are none, no time follows. `changedAt`: when
+ * Temporal last learned of a change, by Temporal's clock. It does not start earlier runs.
  */
 export type NextTimes = { since: Date; times: Date[]; changedAt: Date }
 
 /**
- * The clock of the schedules: a Temporal Schedule each, which starts the workflow `launch` when a run is due. Ids are
+ * Clock of the schedules: one Temporal Schedule each, which starts the workflow `launch` for each due run. Ids are
  * plain UUIDs. Each call has a time limit, can be repeated, and rejects when Temporal is away.
  */
 export type Clock = {
@@ -32,8 +32,8 @@ export type Clock = {
   keep(settings: ClockSettings): Promise<number | undefined>
   /** Deletes it, if it exists. */
   remove(scheduleId: string): Promise<void>
-  /** Returns up to ten times from now on. Undefined while it is paused, or does not exist. */
+  /** Returns the next times, up to ten. Undefined if the schedule is paused or missing. */
   nextTimes(scheduleId: string): Promise<NextTimes | undefined>
-  /** Returns the times after `after` and up to `until`, in order: the latest `most` of them. */
+  /** Returns the latest `most` times after `after` and up to `until`, in order. */
   timesBetween(scheduleId: string, after: Date, until: Date, most: number): Promise<Date[]>
 }

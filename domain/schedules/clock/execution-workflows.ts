@@ -1,4 +1,4 @@
-/** An execution to start. Ids are plain UUIDs; all beside the execution's only label its workflow. */
+/** An execution to start. Ids are plain UUIDs; the others only label the execution's workflow. */
 export type StartedExecution = {
   executionId: string
   scheduleId: string
@@ -11,12 +11,11 @@ export type StartedExecution = {
 /** Operations on the workflow of an execution, whose id is the execution's. All reject when Temporal is away. */
 export type ExecutionControl = {
   /**
-   * Starts it unless it runs already, a few of an owner at a time. Resolves with false when it has run and is closed: it
-   * runs once.
+   * Starts it unless it is running, a few per owner at a time. Resolves with false if it has run before: it runs once.
    */
   startExecution(execution: StartedExecution, owner: string): Promise<boolean>
-  /** Makes it read the record again. Also resolves when there is none, or it has ended. */
+  /** Makes it read the record again. Also resolves if it is missing or closed. */
   notifyExecution(executionId: string): Promise<void>
-  /** Resolves with false only when Temporal has reported that it does not run. */
+  /** Resolves with false only if Temporal reports that it is not running. */
   isExecutionRunning(executionId: string): Promise<boolean>
 }

@@ -11,22 +11,19 @@ type Launched = Omit<Schedule, keyof typeof UNREAD>
 
 export type SchedulePlace = { organizationId: string; scheduleId: string }
 
-/** Time by which the latest run may be late without having been missed. */
+/** Maximum delay of the latest run that does not count as missed. */
 const ON_TIME_MS = 5 * 60_000
-/** Missed runs that are made up for by default, and at most. */
+/** Missed runs that a launch makes up for: by default, and at most. */
 const DEFAULT_CATCH_UP = 100
 const MAX_CATCH_UP = 1000
-/** Attempts at a launch that others come before. */
+/** Maximum attempts at a launch, while other launches come first. */
 const MAX_ATTEMPTS = 5
 
 const NOTHING: LaunchOutcome = { executions: [] }
-/** Times when Temporal has lost the schedule, or an operator has paused it there: it has to be told again. */
+/** Times of a schedule that Temporal has lost or an operator has paused there: Temporal must be told again. */
 const UNKNOWN: KnownTimes = { since: null, times: [] }
 
-/**
- * Knowledge of a caller: `scheduledAt` is a time that has come by Temporal's clock, `clockRevision` the revision that
- * Temporal was just told.
- */
+/** Knowledge of a caller: `scheduledAt` has come by Temporal's clock, `clockRevision` is Temporal's latest revision. */
 type Knowledge = { scheduledAt?: Date; clockRevision?: number }
 
 /**
@@ -54,7 +51,7 @@ export async function launchDue(
   throw new Error('Other launches of the schedule came first, time and again.')
 }
 
-/** Reads a schedule, a deleted one too, and the database's time. */
+/** Reads a schedule, even a deleted one, and the database's time. */
 async function readSchedule(deps: Deps, { organizationId, scheduleId }: SchedulePlace) {
   const [row, [time]] = await Promise.all([
     deps.db.schedule.findFirst({ where: { id: scheduleId, organizationId }, omit: UNREAD }),
@@ -69,13 +66,13 @@ async function removeClock(deps: Deps, { scheduleId }: SchedulePlace): Promise<L
   return NOTHING
 }
 
-/** Has the sweeper tell Temporal again that a schedule is not to run. */
+/** Makes the sweeper tell Temporal again that a schedule must not run. */
 async function setClockRight(deps: Deps, { id, revision }: Launched): Promise<LaunchOutcome> {
   await deps.db.schedule.updateMany({ where: { id, revision, clockDueAt: null }, data: { clockDueAt: new Date() } })
   return NOTHING
 }
 
-/** Records the runs due up to a time. Undefined when the schedule has changed, or another launch has come first. */
+/** Records the runs due up to a time. Undefined if the schedule has changed or another launch came first. */
 async function launchUntil(deps: Deps, row: Launched, until: Date, now: Date): Promise<RecordedRuns | undefined> {
   if (until <= row.launchedUntil) return { started: [] }
   const { due, next } = await readDue(deps, row, until)

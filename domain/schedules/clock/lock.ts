@@ -19,9 +19,9 @@ export async function lockSchedule(
 }
 
 /**
- * Keeps the session that a schedule is to target from being deleted before the transaction ends: its deletion then finds
- * the schedule. Does not wait for locks, because a deletion of the session may wait for the schedule. Throws `invalid`
- * when there is no such session, or when it is being deleted.
+ * Prevents the deletion of a schedule's target session until the transaction ends: a later deletion then finds the
+ * schedule. Does not wait for locks, because a deletion of the session may wait for the schedule. Throws `invalid` if
+ * the session does not exist or is being deleted.
  */
 export async function lockTargetedSession(
   tx: Prisma.TransactionClient,

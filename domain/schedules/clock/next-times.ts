@@ -34,11 +34,11 @@ export async function readNextTimes(deps: Deps, rows: Row[]): Promise<Map<string
 
 const afterNow = (times: Date[]): Date[] => times.filter((time) => time.getTime() > Date.now())
 
-/** Whether Temporal knows of the schedule, and has not said that no time is left. */
+/** Whether Temporal knows of the schedule and may have further times. */
 const mayHaveMore = ({ enabled, deletedAt, clockDueAt, nextTimes, nextTimesSince }: Row): boolean =>
   enabled && deletedAt === null && clockDueAt === null && (nextTimes.length > 0 || nextTimesSince === null)
 
-/** Asks Temporal and stores its answer. When it has lost or paused the schedule, the sweeper tells it again. */
+/** Asks Temporal and stores its answer. If Temporal has lost or paused the schedule, the sweeper tells it again. */
 async function askAgain({ clock, db, log }: Deps, { id, revision }: Row): Promise<Date[]> {
   try {
     const next = await clock.nextTimes(id)

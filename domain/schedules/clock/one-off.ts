@@ -24,7 +24,7 @@ export function parseTime(text: string, timezone: string, now: Date): Date {
   return second
 }
 
-/** Returns the seven-field cron expression, in UTC, that comes at this second only. */
+/** Returns the seven-field cron expression, in UTC, that matches only this second. */
 export const cronOfTime = (time: Date): string =>
   [
     time.getUTCSeconds(),
@@ -36,13 +36,13 @@ export const cronOfTime = (time: Date): string =>
     time.getUTCFullYear(),
   ].join(' ')
 
-/** Returns the time of an expression that `cronOfTime` has made. */
+/** Returns the time of an expression made by `cronOfTime`. */
 export function timeOfCron(expression: string): Date {
   const [second, minute, hour, day, month = 1, , year = 0] = expression.split(' ').map(Number)
   return new Date(Date.UTC(year, month - 1, day, hour, minute, second))
 }
 
-/** Returns the instant in ms at which clocks of the zone show `local`, which is in ms as if it were UTC. */
+/** Returns the instant in ms at which clocks of the zone show `local`, given in ms as if it were UTC. */
 function instantOf(local: number, timezone: string): number {
   const before = local - offsetAt(timezone, local - DAY_MS)
   const after = local - offsetAt(timezone, local + DAY_MS)

@@ -1,11 +1,13 @@
 import type { Deps } from '../deps.ts'
 
-/** The next times as Temporal said them; see schedules. `since` is null when it did not: then it has to be told again. */
+/**
+ * The next times according to Temporal; see schedules. If `since` is null, Temporal must be told of the schedule again.
+ */
 export type KnownTimes = { since: Date | null; times: Date[] }
 
 /**
- * Runs to record: the id and the time of each. `ofClock`: what the caller saw of the schedule when it decided on what was
- * due, and the times that follow. Absent for a run that a user starts.
+ * Runs to record, with the id and the time of each. `ofClock`: the state of the schedule that the caller decided on,
+ * and the following times. Absent for a run that a user starts.
  */
 export type Runs = {
   ids: string[]
@@ -13,9 +15,9 @@ export type Runs = {
   ofClock?: { revision: number; seen: Date; until: Date; next: KnownTimes }
 }
 
-/** Run that was recorded and is to start. */
+/** Recorded run that is to start. */
 export type RecordedRun = { id: string; scheduledAt: Date }
-/** The runs that are to start; the others are skipped. */
+/** Runs to start; the others are skipped. */
 export type RecordedRuns = { started: RecordedRun[] }
 
 type ScheduleKey = { id: string; organizationId: string }

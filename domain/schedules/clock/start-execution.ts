@@ -5,10 +5,10 @@ import type { RecordedRun } from './record-runs.ts'
 
 type Started = Pick<Schedule, 'id' | 'organizationId' | 'sessionId' | 'targetType' | 'targetName'>
 
-/** Starts the workflow of an execution. Never rejects: the sweeper starts one whose start fails here. */
+/** Starts the workflow of an execution. Never rejects: the sweeper repeats a failed start. */
 export async function startSoon(deps: Deps, schedule: Started, { id, scheduledAt }: RecordedRun): Promise<void> {
   const { id: scheduleId, organizationId, targetType, targetName } = schedule
-  // A session that is made for an agent has the execution's id.
+  // A session created for an agent has the execution's id.
   const sessionId = targetType === 'workflow' ? (schedule.sessionId ?? id) : null
   try {
     const started = { executionId: id, scheduleId, organizationId, sessionId, targetName, scheduledAt }

@@ -23,10 +23,10 @@ type Leased = {
   leasedUntil: Date
 }
 
-/** Time that telling Temporal once, and asking it then, takes at most. */
+/** Maximum time of one update of Temporal and one query. */
 const LEASE_SECS = 20
 const MAX_ROUNDS = 3
-/** Time that a request waits for another process, which is telling Temporal of the same schedule. */
+/** Time that a request waits for another process's update of the same schedule. */
 const WAIT_MS = 2000
 const POLL_MS = 50
 
@@ -36,8 +36,8 @@ const LEASED = Prisma.sql`
   launched_until AS "launchedUntil", clock_due_at IS NOT NULL AS "isDue", clock_leased_until AS "leasedUntil"`
 
 /**
- * Brings the clock of a schedule up to what the record says, if that is due. Waits a little for another process that is
- * at it. Never rejects: the sweeper repeats what fails.
+ * Updates the clock of a schedule from the record, if that is due. Waits up to WAIT_MS for another process that is
+ * updating it. Never rejects: the sweeper repeats failures.
  */
 export async function syncClock(deps: Deps, scheduleId: string): Promise<void> {
   try {
@@ -56,7 +56,7 @@ const isDue = async ({ db }: Deps, id: string) =>
 const warnFailed = ({ log }: Deps, scheduleId: string, error: unknown) =>
   warnRarely(log, { scheduleId, err: (error as Error).message }, 'Temporal does not know of a schedule yet; retrying')
 
-/** Resolves with false when there is nothing to do, or when another process is at it. */
+/** Resolves with false if there is nothing to do, or another process is updating the clock. */
 async function syncOnce(deps: Deps, scheduleId: string): Promise<boolean> {
   let row = await lease(deps, scheduleId)
   if (row === undefined) return false
@@ -85,8 +85,9 @@ async function lease({ db }: Deps, scheduleId: string): Promise<Leased | undefin
 }
 
 /**
- * Tells Temporal, and returns what it says then. Runs that were due before it knew of them are launched from here. Where
- * Temporal has a later revision of something else, because the record was restored, the record's is raised: it stays due.
+ * Updates Temporal and returns its next times. Launches runs that were due before Temporal knew of them. If the record
+ * was restored, Temporal may have a later, different revision: then the record's revision is raised and the schedule
+ * stays due.
  */
 async function updateClock(deps: Deps, row: Leased): Promise<NextTimes | undefined> {
   const { clock } = deps
@@ -127,8 +128,8 @@ async function launchMissed(deps: Deps, row: Leased, { since, times, changedAt }
 }
 
 /**
- * Stores what Temporal said and ends the lease, unless the schedule has changed meanwhile: then the lease goes on.
- * Returns undefined when it is no longer this process's.
+ * Stores Temporal's answer and ends the lease. If the schedule has changed meanwhile, extends the lease. Returns
+ * undefined if this process has lost it.
  */
 async function store(
   { db }: Deps,
@@ -146,7 +147,7 @@ async function store(
   return row
 }
 
-/** Ends the lease. Other schedules that are due come before this one now. */
+/** Ends the lease, and queues the schedule behind other due ones. */
 async function release({ db }: Deps, { id, leasedUntil }: Leased): Promise<void> {
   await db.$executeRaw`
     UPDATE schedules SET clock_leased_until = NULL, clock_due_at = now()
@@ -157,7 +158,7 @@ const GRACE_SECS = 2
 const SWEEP_LIMIT = 50
 const SWEEP_AT_ONCE = 5
 
-/** Tells Temporal of schedules whose own requests could not. Meant to be called periodically. */
+/** Tells Temporal of schedules that their own requests could not report. Meant to be called periodically. */
 export async function syncSchedules(deps: Deps): Promise<void> {
   const due = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT id FROM schedules

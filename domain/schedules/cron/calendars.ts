@@ -70,7 +70,7 @@ function expressionCalendars(fields: CronFields): Calendar[] {
   ]
 }
 
-/** Reads calendars that were made from an expression back. Undefined when an operator has made others of them. */
+/** Reads an expression back from its calendars. Undefined if an operator has changed them. */
 export function fieldsOf(calendars: Calendar[]): CronFields | undefined {
   const ofMonth = calendars.find(({ comment }) => comment === EXPRESSION || comment === BY_DAY_OF_MONTH)
   const ofWeek = calendars.find(({ comment }) => comment === EXPRESSION || comment === BY_DAY_OF_WEEK)
@@ -93,7 +93,7 @@ export function fieldsOf(calendars: Calendar[]): CronFields | undefined {
 
 const RANGES = ['second', 'minute', 'hour', 'dayOfMonth', 'month', 'dayOfWeek', 'year'] as const
 
-/** Whether timetables say the same in the same order. */
+/** Whether timetables are equal, including the order. */
 export const areSame = (one: Timetable, other: Timetable): boolean => textOf(one) === textOf(other)
 
 const textOf = ({ calendars, instants }: Timetable): string =>

@@ -1,8 +1,8 @@
 import { invalid } from '../../kit/errors.ts'
 
 /**
- * Further names of the IANA database: `Intl.supportedValuesOf` has but one for each zone, and other look-ups also accept
- * a wrong case, which Temporal does not.
+ * Further names of the IANA database: `Intl.supportedValuesOf` has only one for each zone, and other look-ups accept a
+ * wrong case, which Temporal refuses.
  */
 const OTHER_NAMES = `
   Africa/Asmara Africa/Timbuktu America/Argentina/Buenos_Aires America/Argentina/Catamarca

@@ -4,7 +4,7 @@ import { offsetAt } from './wall-clock.ts'
 export type ClockChange = { at: number; before: number; after: number }
 
 const MINUTE_MS = 60_000
-/** Clocks are not changed and changed back again within this time: Morocco's Ramadan was the shortest. */
+/** Less than the shortest time between two changes of a zone's clocks, which was Morocco's Ramadan. */
 const PROBE_MS = 10 * 24 * 60 * MINUTE_MS
 const YEARS_BACK = 1
 const YEARS_AHEAD = 20

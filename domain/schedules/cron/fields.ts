@@ -1,6 +1,6 @@
 /**
  * A cron expression: the numbers that each field matches, in ascending order. Null matches all; days of the week are 0
- * (Sunday) to 6. With both day fields given, a day matches that is in either.
+ * (Sunday) to 6. If both day fields are set, either may match.
  */
 export type CronFields = {
   seconds: number[]

@@ -22,8 +22,8 @@ export function parseCron(expression: string): CronFields {
 }
 
 /**
- * Returns the shortest time in seconds between two runs, within a minute or across the end of one. Hours that follow one
- * another only when clocks are put forward do not count.
+ * Returns the shortest time in seconds between two runs, within a minute or across the end of one. Hours that are
+ * consecutive only when clocks are put forward do not count.
  */
 function shortestPause({ seconds, minutes, hours }: CronFields): number {
   const pauses = seconds.slice(1).map((second, index) => second - (seconds[index] ?? 0))
@@ -35,7 +35,7 @@ function shortestPause({ seconds, minutes, hours }: CronFields): number {
   return Math.min(60, ...pauses)
 }
 
-/** Whether a day matches that is not over in any time zone. */
+/** Whether any day matches that is not over in all time zones. */
 function comes(fields: CronFields, now: Date): boolean {
   const today = now.getTime() - DAY_MS
   const thisYear = new Date(today).getUTCFullYear()

@@ -1,7 +1,7 @@
 /** Every `step`th number from `start` to `end`. */
 export type Range = { start: number; end: number; step: number }
 
-/** Writes numbers, which ascend, as few ranges. */
+/** Groups ascending numbers into few ranges. */
 export function rangesOf(numbers: readonly number[]): Range[] {
   const ranges: Range[] = []
   for (const value of numbers) {

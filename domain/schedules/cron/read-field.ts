@@ -1,6 +1,8 @@
 import { invalid } from '../../kit/errors.ts'
 
-/** Field of a cron expression: what sentences call it, and the numbers that it takes. `names` stand for those from `first`. */
+/**
+ * Field of a cron expression: its label in sentences and its valid numbers. `names` stand for numbers from `first` on.
+ */
 export type FieldKind = {
   label: string
   min: number
@@ -8,7 +10,7 @@ export type FieldKind = {
   names?: { first: number; list: readonly string[] }
 }
 
-/** Item of a list: all, a value or a range, each perhaps with a step. */
+/** Item of a list: all, a value or a range, each with an optional step. */
 const ITEM = /^(?:\*|([0-9]{1,4}|[a-z]{3})(?:-([0-9]{1,4}|[a-z]{3}))?)(?:\/([0-9]{1,4}))?$/i
 const SHOWN_LENGTH = 40
 
@@ -27,12 +29,12 @@ function addItem(matched: Set<number>, item: string, kind: FieldKind, text: stri
   const isOne = first !== undefined && last === undefined && every === undefined
   const end = isOne ? start : last === undefined ? kind.max : numberOf(last, kind, start)
   const step = Number(every ?? 1)
-  // NaN, of a name that does not exist, fails each comparison.
+  // NaN, from an unknown name, fails each comparison.
   if (!(kind.min <= start && start <= end && end <= kind.max && step >= 1)) throw wrong(text, kind)
   for (let value = start; value <= end; value += step) matched.add(value)
 }
 
-/** Returns NaN for an unknown name. Sunday is after `start` where a range ends with it. */
+/** Returns NaN for an unknown name. A Sunday that ends a range is after `start`. */
 function numberOf(text: string, { names, max }: FieldKind, start = 0): number {
   if (/^[0-9]/.test(text)) return Number(text)
   const index = names?.list.indexOf(text.toUpperCase()) ?? -1

@@ -3,14 +3,14 @@ import type { CronFields } from './fields.ts'
 import { matches } from './matches.ts'
 
 const MINUTE_MS = 60_000
-/** Time for which past clock changes count, to make up for missed runs. */
+/** Time for which past clock changes are kept, to make up for missed runs. */
 const BACK_MS = 7 * 24 * 60 * MINUTE_MS
 const MAX_INSTANTS = 100
 
 /**
- * Returns the instants at which a schedule runs while clocks show times that they show twice. Temporal finds only some
- * of them, depending on the zone. Of many, returns the instants of the first change: such a schedule runs often, and
- * each run compares it with Temporal.
+ * Returns a schedule's runs at times that clocks show twice. Temporal finds only some of them, depending on the zone.
+ * Of many, returns the instants of the first change: such a schedule runs often, and each run compares it with
+ * Temporal.
  */
 export function findRepeated(fields: CronFields, changes: ClockChange[], now: Date): Date[] {
   const instants: Date[] = []

@@ -2,7 +2,7 @@ import type { ClockChange } from './clock-changes.ts'
 import type { CronFields } from './fields.ts'
 import { matches, matchesDay } from './matches.ts'
 
-/** Hours and minutes at which runs are on a day of some years. */
+/** Hours and minutes of runs on a day of some years. */
 export type DayOfChange = { month: number; day: number; hours: number[]; minutes: number[]; years: number[] }
 
 const MINUTE_MS = 60_000
@@ -37,7 +37,7 @@ export function findSkipped(fields: CronFields, changes: ClockChange[]): DayOfCh
   return [...days.values()]
 }
 
-/** Returns the minutes, by the start of their hour, at which the times of a gap run that would not run anyway. */
+/** Returns the shifted minutes of the times in a gap, by the start of their hour, without minutes that match anyway. */
 function shiftedMinutes(fields: CronFields, from: number, to: number): Map<number, number[]> {
   const hours = new Map<number, number[]>()
   const inSecond = (fields.seconds[0] ?? 0) * 1000

@@ -1,6 +1,6 @@
 const MAX_FORMATS = 100
 const HOUR_MS = 3_600_000
-/** Clocks are put forward or back by less than this. */
+/** Upper bound of a clock change. */
 const MAX_SHIFT_MS = 3 * HOUR_MS
 
 const formats = new Map<string, Intl.DateTimeFormat>()
@@ -24,7 +24,7 @@ function formatOf(timezone: string): Intl.DateTimeFormat {
   return format
 }
 
-/** Returns how many ms a time zone is ahead of UTC at an instant, which is in ms. */
+/** Returns the offset of a time zone from UTC at an instant, both in ms. */
 export function offsetAt(timezone: string, at: number): number {
   if (timezone === 'UTC') return 0
   const second = Math.floor(at / 1000) * 1000

@@ -14,8 +14,8 @@ export const answerColumns = ({ httpStatus, answer }: Partial<HttpAnswer> = {}) 
 })
 
 /**
- * Ends an execution: as failed with an error, else as completed. Returns false, and does nothing, when it has ended before,
- * or when `attempts` of the attempt that ends it is not the number of its attempts.
+ * Ends an execution: as failed with an error, else as completed. Returns false, and does nothing, if it has already
+ * ended, or if `attempts` is not the number of its latest attempt.
  */
 export async function endExecution(
   deps: Deps,

@@ -32,7 +32,7 @@ export async function execute(deps: Deps, place: ExecutionPlace, signal: AbortSi
   return postpone(deps, place, execution, { outcome: 'retry', failures: execution.attempts, afterMs }, result.answered)
 }
 
-/** Begins an attempt. Undefined when the execution has ended, or is gone. */
+/** Begins an attempt. Undefined if the execution has ended or is gone. */
 async function begin(deps: Deps, { organizationId, executionId }: ExecutionPlace): Promise<BegunExecution | undefined> {
   const begun = await deps.db.$executeRaw`
     UPDATE schedule_executions SET
@@ -44,7 +44,7 @@ async function begin(deps: Deps, { organizationId, executionId }: ExecutionPlace
   return (await deps.db.scheduleExecution.findFirst({ where, include: { schedule: true } })) ?? undefined
 }
 
-/** Whether an earlier attempt has posted the message. Since then the schedule may have got another target. */
+/** Whether an earlier attempt has posted the message. The schedule's target may have changed since. */
 const hasTurn = async ({ db }: Deps, { organizationId, executionId }: ExecutionPlace): Promise<boolean> =>
   (await db.turn.count({ where: { id: executionId, organizationId } })) > 0
 
@@ -60,7 +60,7 @@ async function settle(
   return readOutcome(deps, place)
 }
 
-/** Records that the attempt was not lost, although the execution goes on. */
+/** Records that the attempt was not lost, although the execution continues. */
 async function postpone(
   deps: Deps,
   { organizationId, executionId }: ExecutionPlace,
@@ -73,7 +73,7 @@ async function postpone(
   return outcome
 }
 
-/** Returns when an attempt that has failed is repeated, in ms. Undefined when it was the last. */
+/** Returns the delay of the next attempt, in ms. Undefined after the last. */
 function retryDelayMs({ attempts, schedule }: BegunExecution): number | undefined {
   if (schedule.retryPolicy === null) return undefined
   // Parsed by the contract when it was written.

@@ -9,14 +9,14 @@ type Limits = { graceMs: number; limit: number }
 const LIMITS: Limits = { graceMs: 2000, limit: 200 }
 const REPEAT_MS = 10_000
 const AT_ONCE = 10
-/** Number of executions that are compared with Temporal together. */
+/** Number of executions compared with Temporal at once. */
 const PAGE = 100
 const RUNNING_GRACE_MS = 10_000
 
 /**
- * Starts executions whose own start was lost, because Temporal was away or the process died. One whose workflow has closed
- * before it began was ended in Temporal, and fails. `swept` keeps when each was tried, so that a busy worker is not asked
- * each time.
+ * Starts executions whose start was lost, because Temporal was away or the process died. If the workflow closed before
+ * the execution began, it was ended in Temporal, and the execution fails. `swept` keeps the time of each attempt, so
+ * that a busy worker is not asked every time.
  */
 export async function startLostExecutions(deps: Deps, swept: Map<string, number>, { graceMs, limit } = LIMITS) {
   const now = Date.now()
@@ -39,7 +39,7 @@ export async function startLostExecutions(deps: Deps, swept: Map<string, number>
 
 type Notice = { executionId: string; noticeDueAt: Date }
 
-/** Tells the workflows of executions that the turns which they wait for have ended. */
+/** Notifies the workflows of executions whose turns have ended. */
 export async function notifyEndedTurns(deps: Deps): Promise<void> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "executionId", notice_due_at AS "noticeDueAt" FROM schedule_executions

@@ -3,11 +3,11 @@ import { sleep } from '../../../lib/sleep.ts'
 import { characterStart } from '../../../lib/utf8.ts'
 import { createRedaction } from '../../tools/mcp/protocol/credentials.ts'
 
-/** Number of bytes that are kept of an answer. */
+/** Maximum number of stored bytes of an answer. */
 const KEPT_BYTES = 2048
-/** Time for which an answer is read after its head. A longer answer counts as received, too. */
+/** Time for reading an answer after its head. A longer answer counts as received, too. */
 const READ_MS = 2000
-/** Length of a header's value, escaped for a URL, in lengths of the value. */
+/** Maximum length of an escaped header value, as a multiple of the value's length. */
 const MAX_FORM_LENGTH = 6
 
 /**
@@ -23,7 +23,7 @@ export async function readBeginning(
   const redact = createRedaction({ apiKey: undefined, headers })
   const whole = redact(bytes.toString())
   const kept = redact(bytes.subarray(0, characterStart(bytes, KEPT_BYTES)).toString())
-  // Where they begin to differ, a value has been cut.
+  // A value was cut where the texts begin to differ.
   let same = 0
   while (same < kept.length && kept[same] === whole[same]) same++
   return storableText(kept.slice(0, same))

@@ -2,10 +2,10 @@ import type { Schedule } from '../../../prisma/generated/client.ts'
 import { type EncryptedColumn, placeOf } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
 
-/** Column of the values of headers that schedules send. */
+/** Column of the header values that schedules send. */
 export const SCHEDULE_HEADERS: EncryptedColumn = { table: 'schedules', keys: ['id'], column: 'target_headers' }
 
-/** Returns the column of a schedule's headers. Null when there are none. */
+/** Returns the column of a schedule's headers. Null without headers. */
 export const encryptHeaders = (
   { secrets }: Deps,
   scheduleId: string,

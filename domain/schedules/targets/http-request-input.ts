@@ -16,7 +16,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as 
 const WITHOUT_BODY = ['GET', 'HEAD']
 const HEADERS_FIELD = 'target.input.headers'
 
-/** Headers that frame a message or belong to the connection, and the key, which is the execution's. */
+/** Headers that frame a message or belong to the connection, and the Idempotency-Key, which the service sets. */
 const RESERVED =
   /^(accept-encoding|connection|content-encoding|content-length|expect|host|idempotency-key|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/
 
@@ -49,11 +49,11 @@ export async function checkHttpRequest(deps: Deps, _actor: Actor, input: unknown
   return { input: stored as Prisma.InputJsonObject, headers: headers ?? {}, sessionId: null }
 }
 
-/** Returns a request's headers as they are to be stored, as `mergeHeaders` does. */
+/** Merges a request's headers for storage, as `mergeHeaders` does. */
 export const mergeRequestHeaders = (given: Record<string, string>, stored: Record<string, string>) =>
   mergeHeaders(given, stored, { field: HEADERS_FIELD, isReserved: (name) => RESERVED.test(name) })
 
-/** Throws `invalid` for kept headers of another server, whose reader would see them. */
+/** Throws `invalid` if stored headers would be sent to another server, which would see their values. */
 export function requireSameServer(url: string, storedUrl: string): void {
   if (new URL(url).origin === new URL(storedUrl).origin) return
   throw invalid(`${HEADERS_FIELD}: is required with another server, because the stored values are for the previous one`)

@@ -12,16 +12,16 @@ import type { TargetResult } from './result.ts'
 const TIMEOUT_MS = 60_000
 const MAX_ANSWER_BYTES = 1024 * 1024
 
-/** Methods that have the same effect when they are sent twice (RFC 9110, section 9.2.2). */
+/** Methods that may be sent twice with the same effect (RFC 9110, section 9.2.2). */
 const IDEMPOTENT = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
 const TEMPORARY: OutgoingReason[] = ['unknown_host', 'unreachable', 'unreadable', 'timeout']
-/** Statuses of a server that may answer otherwise soon. */
+/** Statuses of failures that may be temporary. */
 const isTemporaryStatus = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
  * Sends the request of an execution, with the execution's id as its Idempotency-Key. Succeeds with a status of 2xx, and
- * follows no redirect. A request that was under way when its worker died is sent again if its method allows it, or the
- * schedule has a retry policy; else nobody knows whether it arrived, and the execution fails.
+ * does not follow redirects. If a worker died during the request, it is sent again if its method is idempotent or the
+ * schedule has a retry policy. Otherwise the execution fails, because the request may have arrived.
  */
 export async function sendRequest(deps: Deps, execution: BegunExecution, signal: AbortSignal): Promise<TargetResult> {
   const { schedule } = execution
@@ -58,7 +58,7 @@ export async function sendRequest(deps: Deps, execution: BegunExecution, signal:
 
 const failed = (error: string, isTemporary = false) => ({ outcome: 'failed' as const, error, isTemporary })
 
-/** Tells whether a request may be sent again when it is not known whether it arrived. */
+/** Whether a request may be sent again that may have arrived. */
 const mayBeSentAgain = ({ method }: HttpRequestInput, { attempts, schedule }: BegunExecution): boolean =>
   IDEMPOTENT.includes(method) || attempts <= ((schedule.retryPolicy as RetryPolicy | null)?.max_attempts ?? 1)
 

@@ -4,7 +4,7 @@ import { sendRequest } from './http-request.ts'
 import type { TargetResult } from './result.ts'
 import { postMessage } from './session-message.ts'
 
-/** Runs the target of an execution. Rejects when the service itself fails; then it is run again. */
+/** Runs the target of an execution. Rejects if the service itself fails; then the target is run again. */
 export async function runTarget(deps: Deps, execution: BegunExecution, signal: AbortSignal): Promise<TargetResult> {
   switch (execution.schedule.targetName) {
     case 'session_message':

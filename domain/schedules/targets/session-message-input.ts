@@ -31,7 +31,7 @@ const hasText = (input: unknown): boolean =>
 
 /**
  * Checks the input of a message that a schedule posts: `message` is a text, or `{content}` as in POST messages. Throws
- * `invalid` for an agent that takes no sessions, too.
+ * `invalid` also for an archived agent.
  */
 export async function checkSessionMessage(deps: Deps, actor: Actor, input: unknown): Promise<CheckedInput> {
   const { session_id, agent_id, message } = parseInput(hasText(input) ? WithText : WithContent, input)

@@ -10,12 +10,12 @@ import type { BegunExecution } from './begun-execution.ts'
 import type { SessionMessageInput } from './inputs.ts'
 import type { TargetResult } from './result.ts'
 
-/** Nobody in particular: a schedule goes on when the user who made it has left. */
+/** No user: a schedule continues after its creator has left. */
 const NO_USER = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Posts the message of an execution, to a session of its own if the schedule names an agent. Turn and session have the
- * execution's id, so there is one of each, however often this is run.
+ * Posts the message of an execution, to a new session if the schedule names an agent. Turn and session have the
+ * execution's id, so repeated runs create only one of each.
  */
 export async function postMessage(deps: Deps, execution: BegunExecution, signal: AbortSignal): Promise<TargetResult> {
   const { id: uuid, organizationId, schedule } = execution

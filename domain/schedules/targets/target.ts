@@ -9,7 +9,7 @@ import type { Deps } from '../deps.ts'
 export type CheckedInput = {
   input: Prisma.InputJsonObject
   headers: Record<string, string>
-  /** Session that the target names. It has yet to be looked up, when its row is locked. */
+  /** Session that the target names. It is looked up later, when its row is locked. */
   sessionId: string | null
 }
 

@@ -17,7 +17,7 @@ export type TemporalHealth = {
  */
 export type Executions = { running: number; failed: number; ended: number }
 
-/** `retrying` is the number of turns whose model has failed and is asked again; null when the record is away. */
+/** `retrying` is the number of turns that retry a failed model call; null while the record is unavailable. */
 export type ServiceHealth = TemporalHealth & { retrying: number | null }
 
 /** Queries Temporal within a few seconds; never rejects. */

@@ -2,7 +2,7 @@ import type { DurableSnapshot } from '../../../contract/durable.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { judgeHealth, type ServiceHealth } from './health.ts'
 
-/** Monitor of Temporal, shared by all monitoring streams of a process. It polls only while there is at least one. */
+/** Monitor of Temporal, shared by all monitoring streams of a process. It polls only while it has a stream. */
 export type Monitor = {
   /** Yields the current snapshot, then the latest one whenever its health has changed. Ends when the signal aborts. */
   follow(signal: AbortSignal): AsyncGenerator<DurableSnapshot, 'aborted'>
@@ -37,7 +37,7 @@ export function createMonitor(read: HealthReader, pollMs = POLL_MS): Monitor {
   }
 }
 
-/** Polls as long as there are followers. */
+/** Polls while there are followers. */
 function createPoll(read: HealthReader, pollMs: number) {
   const waiting = new Set<() => void>()
   let followers = 0
@@ -45,7 +45,7 @@ function createPoll(read: HealthReader, pollMs: number) {
   let reading: Promise<Latest> | undefined
   let polling = new AbortController()
 
-  /** Runs one read at a time, even when the last stream has left in the meantime and another has come. */
+  /** Runs one read at a time, even if the last stream leaves and another comes meanwhile. */
   const readOnce = () => {
     reading ??= readLatest(read).finally(() => {
       reading = undefined

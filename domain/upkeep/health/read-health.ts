@@ -5,7 +5,7 @@ import type { ServiceHealth } from './health.ts'
 
 const COUNT_TIMEOUT_MS = 5000
 
-/** Asks Temporal and the record, each within a few seconds. Never rejects. */
+/** Queries Temporal and the record, each within a few seconds. Never rejects. */
 export async function readHealth(deps: Deps): Promise<ServiceHealth> {
   const [temporal, retrying] = await Promise.all([deps.workflows.readHealth(), countInTime(deps)])
   return { ...temporal, retrying }

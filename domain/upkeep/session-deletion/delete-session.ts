@@ -12,16 +12,16 @@ import { deleteOwnedData } from './owned-data.ts'
 
 type Deleted = { id: string; turnIds: string[] }
 
-/** Takes the place of their owner, whom the record has forgotten. */
+/** Stands for their owner, whom the record has forgotten. */
 const OF_DELETED = 'deleted sessions'
 
-/** Time that a caller waits for the session's data to be deleted. The rest is deleted in the background. */
+/** Maximum time that a caller waits for the deletion of the session's data. The rest is deleted in the background. */
 const MAX_WAITING_MS = 10_000
 
 /**
- * Cancels what runs, waits or queues in the session and deletes it. After this one transaction it exists for nobody,
- * and its streams end. Its data is then removed and the workflows of its turns are notified, by the sweeper if need be.
- * Throws `not_found`.
+ * Cancels the session's running, waiting and queued turns, and deletes the session, in one transaction. It then no
+ * longer exists for anyone, and its streams end. Afterwards its data is removed and the workflows of its turns are
+ * notified, by the sweeper if necessary. Throws `not_found`.
  */
 export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
   const where = { organizationId: actor.organizationId, sessionId: id }
@@ -48,7 +48,7 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
   })
   const deleted = { id: session.id, turnIds: unnotified.map(({ id }) => id) }
   await session.db.deletedSession.create({ data: deleted })
-  // The stored answers contain the session's messages, and names of its files and databases, and its schedules.
+  // The stored answers contain the session's messages, its schedules, and the names of its files and databases.
   await session.db.$executeRaw`
     DELETE FROM idempotency_keys WHERE uuid IN (
       SELECT id FROM turns WHERE session_id = ${session.id}::uuid

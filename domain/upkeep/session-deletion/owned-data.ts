@@ -13,14 +13,13 @@ const OWNED = [
 ]
 
 /**
- * Number of rows deleted by one statement. It keeps the statement far from its limit of 30 s, however long the session
- * and however large its rows.
+ * Number of rows deleted by one statement. It keeps the statement far below its limit of 30 s, even with large rows.
  */
 const BATCH = 2000
 
 /**
- * Deletes all data of a session that no foreign key deletes with it. Resolves when nothing is left, no matter which
- * process deleted it, so it may run concurrently. Throws the signal's reason when it aborts.
+ * Deletes all data of a session that no foreign key deletes with it. Resolves when nothing is left, whichever process
+ * deleted it, so it may run concurrently. Throws the signal's reason when it aborts.
  */
 export async function deleteOwnedData(deps: Deps, sessionId: string, signal?: AbortSignal): Promise<void> {
   for (const table of OWNED) await removeRows(deps, Prisma.raw(table), sessionId, signal)
