@@ -12,11 +12,11 @@ export type Deps = Below & {
   fileStore: FileStore
   /** Changes of a session's files, one at a time in this process. */
   fileMutex: SessionMutex
-  /** Queue of the process for reading whole files for tools. */
+  /** Queue of this process for reading whole files for tools. */
   fileReads: FairQueue
-  /** Places of the process for downloads of all files of a session. */
+  /** Places of this process for downloads of all files of a session. */
   zipPlaces: OwnerPlaces
-  /** Queue of the process for searches in files. */
+  /** Queue of this process for searches in files. */
   grepSlots: FairQueue
   threads: { greps: GrepThreads }
   databaseStore: DatabaseStore
@@ -33,5 +33,5 @@ export type FileQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: nu
 /** Maximum size of an image; maximum number and size of an organization's images together. */
 export type ImageQuotas = { maxBytes: number; maxCount: number; maxTotalBytes: number }
 
-/** Maximum number of a session's values, and of its secrets; maximum size of both together, as they are stored. */
+/** Maximum number of a session's values, and of its secrets; maximum stored size of both together. */
 export type StorageQuotas = { maxCount: number; maxTotalBytes: number }

@@ -11,7 +11,7 @@ import type { NamedDatabase } from './read.ts'
 
 type Answer = { outcome: 'created' | 'exists' | 'too_many' | 'session_gone' }
 
-/** Error of a database that would be one too many. */
+/** Error of a database beyond the limit. */
 export const tooManyDatabases = (): DomainError =>
   quotaExceeded(`A session has at most ${MAX_DATABASES} databases; delete one first`)
 

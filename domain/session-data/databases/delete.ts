@@ -6,7 +6,7 @@ import type { NamedDatabase } from './read.ts'
 
 type Answer = { outcome: 'deleted'; id: string } | { outcome: 'missing' | 'session_gone' }
 
-/** Deletes a database. A script that is being run on it changes nothing. Throws `not_found`. */
+/** Deletes a database. A running script then has no effect. Throws `not_found`. */
 export async function deleteDatabase(
   deps: Deps,
   { organizationId }: Actor,

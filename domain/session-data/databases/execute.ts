@@ -10,12 +10,12 @@ import { pageSource } from './page-source.ts'
 import { findDatabase } from './read.ts'
 import type { ExecuteResult, Statement, Store } from './sqlite-runner/sqlite-runner.ts'
 
-/** Time in which a script is run again because others have changed, deleted or made the database in between. */
+/** Time for running a script again after others have changed, deleted or created the database. */
 const RETRY_LIMIT_MS = 30_000
 
 /**
- * Runs a script on a database, and makes that when it is missing. Nothing is made when the script fails. The SQLite runner runs
- * it again when others have changed the database first. A database that is deleted meanwhile is missing.
+ * Runs a script on a database, and creates a missing one unless the script fails. The SQLite runner runs it again if
+ * others have changed the database first. A database that is deleted meanwhile counts as missing.
  */
 export async function executeScript(
   deps: Deps,
@@ -50,7 +50,7 @@ type Answer =
   | { outcome: 'stored' | 'conflict' | 'gone' | 'exists' | 'too_many' | 'turn_ended' | 'fenced' | 'session_gone' }
   | { outcome: 'repeated'; effect: ExecuteResult }
 
-/** Returns a function that stores the changes of a script. `name` is given for a database yet to be made. */
+/** Returns a function that stores the changes of a script. `name` is set for a new database. */
 const storeOf =
   (deps: Deps, scope: CallScope, databaseId: string, name: string | undefined): Store =>
   async (changes, result) => {
@@ -65,7 +65,7 @@ const storeOf =
       case 'gone':
         return answer.outcome
       case 'exists':
-        // Another call has made a database of this name.
+        // Another call has created a database of this name.
         return 'gone'
       case 'too_many':
         throw tooManyDatabases()

@@ -12,7 +12,7 @@ import { presentDatabase } from './present.ts'
 import { findDatabase, type NamedDatabase, requireDatabase } from './read.ts'
 import { PAGE_BYTES, type Pages } from './sqlite-runner/sqlite-runner.ts'
 
-/** A database as a file. Another `etag` names other bytes. */
+/** A database as a file. Different bytes have a different `etag`. */
 export type DatabaseFile = {
   sizeBytes: number
   etag: string
@@ -20,9 +20,9 @@ export type DatabaseFile = {
   read(start: number, end: number): AsyncIterable<Uint8Array>
 }
 
-/** Pages that are read at once: 1 MiB. */
+/** Number of pages read at once: 1 MiB. */
 const PAGES_AT_ONCE = 256
-/** Bytes of a file's header that say how it is written and read: 1 for a rollback journal, 2 for a write-ahead log. */
+/** Offset of the file format's bytes in the header: 1 for a rollback journal, 2 for a write-ahead log. */
 const FORMAT_AT = 18
 const WITH_JOURNAL = Buffer.from([1, 1])
 
@@ -33,7 +33,7 @@ export async function openDatabaseFile(deps: Deps, actor: Actor, named: NamedDat
   const readPages = async (first: number, count: number): Promise<Buffer> => {
     const batch = await deps.databaseStore.readPages(place, version, first - 1)
     if (batch === undefined) throw conflict('The database was changed while it was read; try again')
-    // Pages that the record does not have are free ones.
+    // Pages missing from the record are free.
     const pages = Buffer.alloc(count * PAGE_BYTES)
     for (const [index, number] of batch.numbers.entries()) {
       const bytes = batch.bytes.subarray(index * PAGE_BYTES, (index + 1) * PAGE_BYTES)
@@ -54,15 +54,14 @@ export async function openDatabaseFile(deps: Deps, actor: Actor, named: NamedDat
   return { sizeBytes: pageCount * PAGE_BYTES, etag: `${id}-${version}`, read }
 }
 
-/** Time in which a file is stored again because others have changed, deleted or made the database in between. */
+/** Time for storing a file again after others have changed, deleted or created the database. */
 const RETRY_LIMIT_MS = 30_000
 
 type Answer = { outcome: 'stored' | 'conflict' | 'gone' | 'exists' | 'too_many' | 'session_gone' }
 
 /**
- * Creates a database from a SQLite file, or replaces the one of this name. A script that is being run on it is run again
- * on the new one. Throws `not_found`, `too_many`, `unprocessable` for a file that cannot be used, and `conflict` for too
- * many databases.
+ * Creates a database from a SQLite file, or replaces the database of this name. A running script is run again on the
+ * new one. Throws `not_found`, `too_many`, `unprocessable` for an unusable file, and `conflict` for too many databases.
  */
 export async function putDatabaseFile(
   deps: Deps,
@@ -80,7 +79,7 @@ export async function putDatabaseFile(
   return { database: presentDatabase(row), isNew }
 }
 
-/** Stores the pages, whatever the database has now. Returns whether there was none. */
+/** Stores the pages, replacing the database. Returns whether it is new. */
 async function storePages(deps: Deps, scope: SessionScope, name: string, pages: Pages): Promise<boolean> {
   const { organizationId, sessionId, signal } = scope
   for (const until = Date.now() + RETRY_LIMIT_MS; Date.now() < until; ) {

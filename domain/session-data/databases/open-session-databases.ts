@@ -24,7 +24,7 @@ export function openSessionDatabases(deps: Deps, scope: CallScope): SessionDatab
   }
 }
 
-/** Runs a job on a database. Throws `not_found`, with the names of those there are. */
+/** Runs a job on a database. Throws `not_found`, with the names of the existing ones. */
 async function readFrom<Result>(
   deps: Deps,
   scope: CallScope,
@@ -48,7 +48,7 @@ async function noDatabase(deps: Deps, { organizationId, sessionId }: CallScope, 
   return new DomainError('not_found', `There is no database ${name}; ${hint}`)
 }
 
-/** Returns the answer of an earlier attempt of the call that stored its changes. */
+/** Returns the answer of an earlier attempt that stored the call's changes. */
 async function findEffect(deps: Deps, { organizationId, sessionId, writer }: CallScope) {
   const { turnId, step } = writer
   const row = await deps.db.turnStep.findFirst({ where: { turnId, step, turn: { sessionId, organizationId } } })

@@ -9,10 +9,10 @@ import { requireSession } from '../../kit/session-scope.ts'
 import type { Deps } from '../deps.ts'
 import { presentDatabase } from './present.ts'
 
-/** Session and name of a database, as a path has them. */
+/** Session and name of a database, from a path. */
 export type NamedDatabase = { session_id: SessionId; name: string }
 
-/** Returns a database by its name; null when there is none. */
+/** Returns a database by its name, or null if it does not exist. */
 export const findDatabase = (
   deps: Deps,
   { organizationId, sessionId }: SessionScope,

@@ -6,8 +6,8 @@ export type SessionDatabases = {
   query(name: string, statement: Statement): Promise<QueryResult>
   describe(name: string): Promise<Description>
   /**
-   * Runs a script as one transaction, once for the call: in a further attempt, `mayHaveRun`, it answers what it answered
-   * before. Makes a missing database.
+   * Runs a script as one transaction, once per call: a further attempt (`mayHaveRun`) returns the first answer. Creates
+   * a missing database.
    */
   execute(name: string, script: Statement, options: { mayHaveRun: boolean }): Promise<ExecuteResult>
 }

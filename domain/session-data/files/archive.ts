@@ -8,7 +8,9 @@ import type { Deps } from '../deps.ts'
 import { listFiles } from './list.ts'
 import { openIfThere } from './read-beginning.ts'
 
-/** Limits on the archives written at once, by a process and of one owner: each has up to 40 MB of names in memory. */
+/**
+ * Maximum number of archives written at once, by a process and for one owner. Each has up to 40 MB of names in memory.
+ */
 const ARCHIVES_AT_ONCE = 16
 const ARCHIVES_OF_OWNER = 4
 /** Size up to which files are read several at once, in pieces of `PIECE_BYTES`. */
@@ -18,9 +20,9 @@ const PIECE_BYTES = 1024 * 1024
 export const createZipPlaces = (): OwnerPlaces => createOwnerPlaces(ARCHIVES_AT_ONCE, ARCHIVES_OF_OWNER)
 
 /**
- * Writes a session's files as a ZIP archive, while it is taken. A file has its content of the moment when it is read. A
- * file that is deleted meanwhile is left out. `cut` breaks off a download, which a client may read at any speed, when
- * another owner needs its place. Throws `too_many`.
+ * Writes a session's files as a ZIP archive, as the client takes it. Each file has its content at the time of reading,
+ * and deleted files are omitted. `cut` aborts a download, however slow its client, when another owner needs its place.
+ * Throws `too_many`.
  */
 export async function* archiveFiles(deps: Deps, scope: SessionScope, cut: () => void): AsyncGenerator<Uint8Array> {
   const leave = deps.zipPlaces.take({ owner: await deps.owners.ownerOf(scope.organizationId), cut })
@@ -71,12 +73,12 @@ async function* readSmall(
   }
 }
 
-/** Replaces characters that Windows reads otherwise: separators, colons of drives, and dots and spaces at the end. */
+/** Replaces characters with a meaning in Windows: separators, colons of drives, and dots and spaces at the end. */
 const toSafe = (name: string): string => name.replaceAll(/[\\:]|[. ]+$/g, '_')
 
 /**
- * Returns a function that names entries. A name that an earlier entry has, or that differs from it in capital letters
- * only, gets a number, so that unpacking loses no file. A directory is named before its contents.
+ * Returns a function that names entries. A name equal to an earlier entry's, ignoring case, gets a number, so that
+ * unpacking loses no file. A directory is named before its contents.
  */
 function createNames(): (info: FileInfo) => string {
   /** Names of renamed directories by their path, and the next numbers of names. The keys are hashes. */

@@ -14,8 +14,8 @@ type Answer =
   | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
 
 /**
- * Makes the changes in one transaction, or none of them. Throws `not_found`, `conflict` and `invalid` as
- * PROBLEMS says, and `WriterLost` for a tool call that may not write.
+ * Makes all changes in one transaction, or none. Throws `not_found`, `conflict` and `invalid` according to PROBLEMS,
+ * and `WriterLost` for a tool call that may no longer write.
  */
 export async function changeFiles(deps: Deps, scope: SessionScope, changes: FileChange[]): Promise<Changed | Repeated> {
   const { maxCount, maxTotalBytes } = deps.quotas.files
@@ -37,14 +37,14 @@ export async function changeFiles(deps: Deps, scope: SessionScope, changes: File
   }
 }
 
-/** Limit on a session's file changes under way in a process, above the calls of one step of a turn. */
+/** Maximum number of a session's pending file changes in a process, above the calls of one step of a turn. */
 const MAX_WAITING = 256
 
 export const createFileMutex = (): SessionMutex => createSessionMutex(MAX_WAITING)
 
 /**
- * Waits until no other change of the session's files is running. Changes of this process wait without a connection to
- * Postgres. Throws `too_many` when that takes too long.
+ * Waits until no other change of the session's files is running, in this process without a connection to Postgres.
+ * Throws `too_many` if that takes too long.
  */
 const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: SessionScope): Promise<Answer> =>
   deps.fileMutex(call.sessionId, async () => {
@@ -53,7 +53,7 @@ const changeInTurn = (deps: Deps, call: ChangeCall, { signal }: SessionScope): P
     return waitForLocks(change, 'The files of the session are', signal)
   })
 
-/** Like `changeFiles`, for a user's change, which no attempt repeats. */
+/** Like `changeFiles`, for a user's change, which is never repeated. */
 export async function changeFilesNow(deps: Deps, scope: SessionScope, changes: FileChange[]): Promise<Changed> {
   const changed = await changeFiles(deps, scope, changes)
   if (changed.outcome === 'repeated') throw new Error('Only a tool call is repeated.')
@@ -64,7 +64,7 @@ export async function changeFilesNow(deps: Deps, scope: SessionScope, changes: F
 type Renamed = Pick<FileChange, 'do'> &
   Partial<Pick<Write, 'bytes' | 'isBase64' | 'isReadonly' | 'isSeen'> & { isRecursive: boolean }>
 
-/** Returns changes as the function takes them, with all contents one after the other. */
+/** Returns the function's parameters for changes, with all contents concatenated. */
 export function toSent(changes: FileChange[]): { changes: string; contents: Uint8Array } {
   const contents: Uint8Array[] = []
   let start = 0
@@ -80,7 +80,7 @@ export function toSent(changes: FileChange[]): { changes: string; contents: Uint
   return { changes: JSON.stringify(sent), contents: contents.length > 1 ? Buffer.concat(contents) : first }
 }
 
-/** Error of a change that names a content which the file does not have any more. */
+/** Error of a change that names an outdated content of the file. */
 export class FileChanged extends DomainError {
   constructor(path: string) {
     super('conflict', `${path} has been changed meanwhile; read it again`)

@@ -5,20 +5,20 @@ import { DomainError, invalid } from '../../kit/errors.ts'
 /** Content of a file to write. */
 export type FileContent = { bytes: Buffer; isBase64: boolean }
 
-/** Bytes at the beginning in which a NUL marks a binary file. */
+/** Number of first bytes in which a NUL marks a binary file. */
 const LOOKED_AT = 8192
 
-/** Whether bytes can be given as text. */
+/** Whether bytes can be returned as text. */
 export const isText = (bytes: Uint8Array): boolean => !bytes.subarray(0, LOOKED_AT).includes(0) && isUtf8(bytes)
 
-/** Content that a request gives: bytes, or text in one of the encodings. */
+/** Content of a request: bytes, or text in one of the encodings. */
 export type GivenContent = {
   bytes?: Buffer | undefined
   content?: string | null | undefined
   encoding?: FileEncoding | null | undefined
 }
 
-/** Returns the content that a request gives, empty by default. Throws as `parseContent` does. */
+/** Returns the content of a request, empty by default. Throws as `parseContent` does. */
 export function contentOf(maxBytes: number, { bytes, content, encoding }: GivenContent): FileContent {
   if (bytes === undefined) return parseContent(maxBytes, content ?? '', encoding ?? 'text')
   if (bytes.length > maxBytes) throw tooLarge(maxBytes, bytes.length)
@@ -28,7 +28,7 @@ export function contentOf(maxBytes: number, { bytes, content, encoding }: GivenC
 const tooLarge = (maxBytes: number, sizeBytes: number) =>
   new DomainError('too_large', `content: must be at most ${maxBytes} bytes, and has ${sizeBytes}`)
 
-/** Returns the content that a tool call gives. Throws `invalid` for bad base64, and `too_large`. */
+/** Returns the content of a tool call. Throws `invalid` for bad base64, and `too_large`. */
 export function parseContent(maxBytes: number, content: string, encoding: FileEncoding): FileContent {
   const isBase64 = encoding === 'base64'
   if (isBase64 && !(content.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(content))) {

@@ -12,8 +12,8 @@ export type Write = {
 }
 
 /**
- * One change of a session's files. `was` is the content id that the file must have, null for none. Paths are valid and
- * normalized. `check` has no other effect.
+ * One change of a session's files. `was` is the required id of the current content, null for a missing file. Paths are
+ * valid and normalized. `check` has no other effect.
  */
 export type FileChange = (
   | Write
@@ -39,8 +39,8 @@ export type ChangedRow = {
 
 /** `file` is the file of the last change; `deleted` is the number of deleted files and directories. */
 export type Changed = { outcome: 'changed'; file: ChangedRow; deleted: number }
-/** The tool call has changed files before, in an attempt that did not record its result. Nothing was changed. */
+/** An earlier attempt of the tool call changed the files without recording its result. Nothing was changed. */
 export type Repeated = { outcome: 'repeated' }
 
-/** Text file that a new session has from the beginning. */
+/** Text file of every new session. */
 export type MountedFile = { path: string; content: string }

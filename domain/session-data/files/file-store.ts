@@ -2,13 +2,13 @@ import type { CallWriter } from '../../kit/session-scope.ts'
 
 /** Files of sessions in Postgres, read and written by the driver itself. platform/postgres/file-store.ts implements it. */
 export type FileStore = {
-  /** Calls change_session_files (prisma/functions), which has the manual. Returns its answer. */
+  /** Calls change_session_files (prisma/functions), which documents it. Returns its answer. */
   change(call: ChangeCall): Promise<unknown>
   /** Reads files with their whole contents, in one snapshot, without missing files and directories. */
   readWhole(organizationId: string, sessionId: string, paths: string[]): Promise<WholeFile[]>
-  /** Like `readWhole`, of the first files by path: as many as have `maxBytes` together, and at least one. */
+  /** Like `readWhole`, but only the first files by path, up to `maxBytes` together, and at least one. */
   readFirst(organizationId: string, sessionId: string, paths: string[], maxBytes: number): Promise<WholeFile[]>
-  /** Returns some bytes of a content, from the end of the last ones on. Undefined when it has been replaced or ends. */
+  /** Returns some bytes of a content from `start` on. Undefined if it was replaced, or at its end. */
   readPart(organizationId: string, sessionId: string, contentId: string, start: number): Promise<Uint8Array | undefined>
 }
 
@@ -23,7 +23,7 @@ export type ChangeCall = {
   maxTotalBytes: number
 }
 
-/** File with its content. `seenContentId` names the content that the agent has seen last. */
+/** File with its content. `seenContentId` names the content that the agent saw last. */
 export type WholeFile = {
   path: string
   contentId: string

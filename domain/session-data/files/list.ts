@@ -5,12 +5,12 @@ import type { Deps } from '../deps.ts'
 import { type FileRow, fileColumns, presentFile } from './present.ts'
 import type { Listing } from './session-files.ts'
 
-/** Rows per page. A path has at most 1 KiB, so that a page has at most 400 KiB. */
+/** Rows per page. A path has at most 1 KiB, so a page has at most 400 KiB. */
 const ROWS_AT_ONCE = 200
 
 /**
- * Lists a directory: its children, directories first and then by path, or its subtree by path. Empty for a directory
- * that does not exist: the caller has found it.
+ * Lists a directory: its children, directories first and then by path, or its subtree by path. Empty for a missing
+ * directory, which the caller has to check.
  */
 export async function* listFiles(deps: Deps, scope: SessionScope, path: string, listing: Listing): Pages<FileInfo> {
   const directory = path === '/' ? '' : path
@@ -23,7 +23,7 @@ export async function* listFiles(deps: Deps, scope: SessionScope, path: string, 
   }
 }
 
-/** Conditions of list_session_files (prisma/functions), which has the manual. */
+/** Conditions of list_session_files (prisma/functions), which documents it. */
 type Conditions = { isDirectory: boolean | null; start: number | null }
 
 const listBelow = (
@@ -46,7 +46,10 @@ const listBelow = (
     present: (rows) => rows.map(presentFile),
   })
 
-/** Lists a whole session in one snapshot; see `SessionFiles`. The database writes the JSON, so that nobody here waits. */
+/**
+ * Lists a whole session in one snapshot; see `SessionFiles`. The database writes the JSON, to keep the main thread
+ * free.
+ */
 export async function listTree(deps: Deps, { organizationId, sessionId }: SessionScope): Promise<string> {
   const [row] = await deps.db.$queryRaw<{ tree: string | null }[]>`
     SELECT json_agg(json_build_object('path', f.path, 'is_directory', f.is_directory, 'is_readonly', f.is_readonly,

@@ -6,7 +6,7 @@ import type { MountedFile } from './file-change.ts'
 /** Limit that is never reached: the service's own few files fit into every session. */
 const UNLIMITED = 2 ** 31 - 1
 
-/** Writes files in the transaction that creates their session, so that there is never one without the other. */
+/** Writes files in the transaction that creates their session, so that neither exists without the other. */
 export async function mountFiles(
   db: Prisma.TransactionClient,
   { organizationId, sessionId }: SessionScope,

@@ -9,7 +9,7 @@ import { listFiles, listTree } from './list.ts'
 import { statFile } from './read.ts'
 import type { SessionFiles } from './session-files.ts'
 
-/** Reads of whole files by tools at once in a process: each has 10 MiB of them in memory twice. */
+/** Maximum number of tools' concurrent reads of whole files in a process. Each has 10 MiB in memory twice. */
 const READS_AT_ONCE = 4
 const READ_WAIT_MS = 20_000
 

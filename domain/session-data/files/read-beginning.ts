@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import { openFile } from './read.ts'
 import type { FileBeginning } from './session-files.ts'
 
-/** Reads at most `maxBytes` of a file. Undefined when there is none, or a directory. */
+/** Reads at most `maxBytes` of a file. Undefined for a missing file and a directory. */
 export async function readBeginning(
   deps: Deps,
   scope: SessionScope,
@@ -23,7 +23,7 @@ export async function readBeginning(
   return { bytes: Buffer.concat(chunks).subarray(0, maxBytes), sizeBytes: opened.info.size_bytes }
 }
 
-/** Opens a file. Undefined when there is none. */
+/** Opens a file. Undefined if it does not exist. */
 export async function openIfThere(deps: Deps, scope: SessionScope, path: string) {
   try {
     return await openFile(deps, scope, path)

@@ -9,7 +9,7 @@ import { encodingOf, type FileRow, fileColumns, presentFile, presentStat } from 
 type FoundRow = FileRow & { isBase64: boolean; contentId: string | null }
 type Found = { createdAt: Date; row: FoundRow | undefined }
 
-/** Finds a session, and a file of it in `files`, a FROM clause. Throws `not_found` for the session. */
+/** Finds a session and its file in `files`, a FROM clause. Throws `not_found` for the session. */
 async function find(deps: Deps, { organizationId, sessionId }: SessionScope, files: Prisma.Sql): Promise<Found> {
   const rows = await deps.db.$queryRaw<(FoundRow & { sessionCreatedAt: Date })[]>`
     SELECT ${fileColumns}, f.is_base64 AS "isBase64", f.content_id AS "contentId", s.created_at AS "sessionCreatedAt"
@@ -30,7 +30,7 @@ function findByPath(deps: Deps, scope: SessionScope, path: string): Promise<Foun
 }
 
 /**
- * Returns the session's own file or directory with this id; undefined when there is none. Throws `not_found` for the
+ * Returns the session's own file or directory with this id; undefined if it does not exist. Throws `not_found` for the
  * session.
  */
 export async function findFileById(deps: Deps, scope: SessionScope, id: string): Promise<FileInfo | undefined> {
@@ -55,7 +55,7 @@ export async function statFile(deps: Deps, scope: SessionScope, path: string): P
   return presentStat({ ...root, createdAt, updatedAt: createdAt })
 }
 
-/** A file with its content, which is read while it is taken. Another content has another `contentId`. */
+/** A file with its content, which is read on demand. Each content has its own `contentId`. */
 export type OpenedFile = {
   info: FileInfo
   encoding: FileEncoding
@@ -63,11 +63,11 @@ export type OpenedFile = {
   chunks: AsyncIterable<Uint8Array>
 }
 
-/** Times that a file is looked up again when its content was replaced before it could be read. */
+/** Maximum look-ups of a file whose content is replaced before it can be read. */
 const MAX_REPLACED = 5
 const RETRY_PAUSE_MS = 20
 
-/** Opens a file. 'directory' when the path is one. Throws `not_found`. */
+/** Opens a file. 'directory' if the path is one. Throws `not_found`. */
 export async function openFile(deps: Deps, scope: SessionScope, path: string): Promise<OpenedFile | 'directory'> {
   for (let replaced = 0; ; replaced++) {
     const { row } = await findByPath(deps, scope, path)

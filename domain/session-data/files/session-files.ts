@@ -19,21 +19,21 @@ export type TreeEntry = {
 
 /** A session's files as a tool call reads and writes them. Paths are valid and normalized. */
 export type SessionFiles = {
-  /** Size limit of a file, which callers of `change` keep. */
+  /** Maximum size of a file. Callers of `change` must not exceed it. */
   maxBytes: number
-  /** Reads a file. Undefined when there is none, or a directory. */
+  /** Reads a file. Undefined for a missing file and a directory. */
   read(path: string): Promise<WholeFile | undefined>
-  /** Lists everything, in one snapshot, by path: JSON of a list of TreeEntry, which the main thread does not have to read. */
+  /** Lists everything, in one snapshot, by path: JSON of a list of TreeEntry, which the main thread need not parse. */
   listTree(): Promise<string>
   /** Throws `not_found`. */
   stat(path: string): Promise<FileStat>
-  /** Lists a directory; empty when there is none. */
+  /** Lists a directory. Empty if it does not exist. */
   list(path: string, listing: Listing): Pages<FileInfo>
-  /** Seeks lines; see `grepFiles`. */
+  /** Searches for lines; see `grepFiles`. */
   grep(request: GrepRequest): Promise<Found>
-  /** Notes that the agent knows the content of a file, which is what `edit_file` may replace. */
+  /** Records that the agent knows the content of a file, which `edit_file` may then replace. */
   markSeen(file: Pick<WholeFile, 'path' | 'contentId'>): Promise<void>
-  /** Changes files once for the call, however often it is run; see `changeFiles`. */
+  /** Changes files once per call; see `changeFiles`. */
   change(changes: FileChange[]): Promise<Changed | Repeated>
   /** Whether an earlier attempt of the call has changed files. */
   hasChanged(): Promise<boolean>

@@ -10,8 +10,8 @@ import { presentChanged } from './present.ts'
 import { describeFile, findFileById } from './read.ts'
 
 /**
- * Creates a file or a directory, or returns the file or directory of an earlier run. An existing directory stays as it
- * is. Throws `conflict`, `invalid`, `too_large` and `not_found`.
+ * Creates a file or a directory, or returns the file or directory of an earlier run. An existing directory is left
+ * unchanged. Throws `conflict`, `invalid`, `too_large` and `not_found`.
  */
 export function createFile(
   deps: Deps,
@@ -74,7 +74,7 @@ export async function updateFile(
 export const moveFile = async (deps: Deps, scope: SessionScope, from: string, to: string): Promise<FileInfo> =>
   presentChanged((await changeFilesNow(deps, scope, [{ do: 'move', from, to }])).file)
 
-/** Deletes a file or a directory. False when there is none. Throws `invalid` and `not_found`. */
+/** Deletes a file or a directory. False if it does not exist. Throws `invalid` and `not_found`. */
 export async function deleteFile(
   deps: Deps,
   scope: SessionScope,

@@ -2,6 +2,6 @@
 export type ImageChunks = {
   /** Stores the bytes of an image from the byte `start` on. */
   insert(imageId: string, start: number, bytes: Buffer): Promise<void>
-  /** Returns the chunk that has the byte `at`, or ends before it. */
+  /** Returns the chunk with the byte `at`, or the last one before it. */
   find(imageId: string, at: number): Promise<{ start: number; bytes: Buffer } | undefined>
 }

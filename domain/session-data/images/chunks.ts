@@ -2,20 +2,22 @@ import { createFairQueue } from '../../../lib/fair-queue.ts'
 import type { Deps } from '../deps.ts'
 
 /**
- * Bytes of a row of image_chunks. As the text in which the driver has them they are below V8's limit for large objects
- * (128 KiB), which are garbage for long. A reader does not depend on it, so it can change.
+ * Bytes of a row of image_chunks. Its text in the driver stays below V8's limit for large objects (128 KiB), which are
+ * freed late. Readers do not depend on it, so it can change.
  */
 export const CHUNK_BYTES = 48 * 1024
 
-/** Chunks written at once. Each takes several times its size until it is with Postgres. */
+/** Number of chunks written at once. Each takes several times its size until Postgres has it. */
 const WRITTEN_AT_ONCE = 4
 const queue = createFairQueue(WRITTEN_AT_ONCE, Number.POSITIVE_INFINITY, { maxWaiting: Number.POSITIVE_INFINITY })
 
-/** Stores the bytes of an image from the byte `start` on, once it is their turn. */
+/** Stores the bytes of an image from the byte `start` on, when their turn comes. */
 export const insertChunk = (deps: Deps, imageId: string, start: number, bytes: Buffer): Promise<void> =>
   queue.run({}, () => deps.imageChunks.insert(imageId, start, bytes))
 
-/** Reads an image's bytes from `start` up to but excluding `end`, one chunk at a time. Ends early when they are gone. */
+/**
+ * Reads an image's bytes from `start` up to but excluding `end`, one chunk at a time. Ends early if they are deleted.
+ */
 export async function* readChunks(
   deps: Deps,
   imageId: string,
@@ -32,7 +34,7 @@ export async function* readChunks(
   return undefined
 }
 
-/** Returns an image's bytes in one buffer; undefined when the image has been deleted meanwhile. */
+/** Returns an image's bytes in one buffer; undefined if the image has been deleted meanwhile. */
 export async function readWhole(
   deps: Deps,
   imageId: string,

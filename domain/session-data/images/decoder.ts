@@ -7,16 +7,19 @@ import { tooMany } from '../../kit/errors.ts'
 /** Maximum number of pixels of an image, or of each frame of an animation. */
 export const MAX_PIXELS = 50_000_000
 const MAX_FRAMES = 1000
-/** Scans of a progressive JPEG. Usual ones have about ten; each of 50 megapixels takes 11 ms, which no time limit ends. */
+/**
+ * Maximum scans of a progressive JPEG. Typical ones have about ten. Each scan of 50 megapixels takes 11 ms, which no
+ * time limit interrupts.
+ */
 const MAX_SCANS = 100
 const TIMEOUT_SECONDS = 10
-/** Images decoded at once: the worst takes 430 MiB, because an interlaced PNG is decoded as a whole. */
+/** Number of images decoded at once. The worst takes 430 MiB, because an interlaced PNG is decoded as a whole. */
 const AT_ONCE = 1
 const MAX_WAITING = 200
 const WAIT_MS = 60_000
 const BUSY_SECONDS = 10
 
-// Decoded images are not kept, each is decoded by one thread of libuv's, and only by the decoders that are needed here.
+// Decoded images are not cached, each is decoded by one thread of libuv, and only the needed decoders are enabled.
 sharp.cache(false)
 sharp.concurrency(1)
 sharp.block({ operation: ['VipsForeignLoad'] })
@@ -27,8 +30,8 @@ sharp.unblock({
 const slots = createFairQueue(AT_ONCE, WAIT_MS, { maxWaiting: MAX_WAITING, maxWaitingOfOwner: MAX_WAITING / 2 })
 
 /**
- * Runs work that decodes an image once it is its turn, fairly among owners. Throws `too_many`
- * when too much is waiting, and the signal's reason when it aborts before that.
+ * Runs work that decodes an image when its turn comes, fairly among owners. Throws `too_many` when too much is waiting,
+ * and the signal's reason if it aborts before.
  */
 export const decoding = <T>(owner: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
   slots.run({ owner }, work, refuse, signal)
@@ -37,7 +40,7 @@ const refuse = (): never => {
   throw tooMany('Too many images are being decoded; try again', BUSY_SECONDS)
 }
 
-/** Returns the limit that an image exceeds whose decoding would take too long, whatever its size. */
+/** Returns the exceeded limit of an image whose decoding would take too long at any size. */
 export function exceededLimit(bytes: Buffer, type: ImageType): string | undefined {
   if (hasMoreFramesThan(MAX_FRAMES, bytes, type)) return `${MAX_FRAMES} frames`
   return type === 'image/jpeg' && hasMoreScansThan(MAX_SCANS, bytes) ? `${MAX_SCANS} scans` : undefined

@@ -7,7 +7,7 @@ const WHITE = '#fff'
 
 export type Examined = Size & { thumbnail: Buffer }
 
-/** Decodes an image and makes its thumbnail. Throws `invalid` for an image that is damaged, or costs too much. */
+/** Decodes an image and makes its thumbnail. Throws `invalid` for a damaged or too costly image. */
 export async function examineImage(bytes: Buffer, type: ImageType): Promise<Examined> {
   const limit = exceededLimit(bytes, type)
   if (limit !== undefined) throw invalid(`file: must have at most ${limit}`)
@@ -26,7 +26,7 @@ const makeThumbnail = (bytes: Buffer): Promise<Buffer> =>
     .jpeg()
     .toBuffer()
 
-/** The decoder reports everything as an error of the same kind, so its words are not passed on. */
+/** The decoder reports all errors alike, so its message is not passed on. */
 function throwUnreadable(): never {
   throw invalid('file: is damaged or incomplete; no image can be read from it')
 }

@@ -3,7 +3,7 @@ import { quotaExceeded } from '../../kit/errors.ts'
 import { lockOrganization } from '../../kit/lock-organization.ts'
 import type { Deps } from '../deps.ts'
 
-/** Runs the work in a transaction, in which no other of its kind counts or adds images of the organization. */
+/** Runs the work in a transaction that excludes other counting and adding of the organization's images. */
 export const withImagesLocked = <T>(
   deps: Deps,
   organizationId: string,

@@ -16,7 +16,7 @@ export type OpenedImage = {
 
 const ofOrganization = (organizationId: string, id: string) => ({ id, organizationId, completedAt: { not: null } })
 
-/** Finds an image; its bytes are read when they are needed. Throws `not_found`. */
+/** Finds an image. Its bytes are read on demand. Throws `not_found`. */
 export async function openImageFile(deps: Deps, { organizationId }: Actor, id: ImageId): Promise<OpenedImage> {
   const row = await deps.db.image.findFirst({
     where: ofOrganization(organizationId, id),
@@ -30,7 +30,7 @@ export async function openImageFile(deps: Deps, { organizationId }: Actor, id: I
   }
 }
 
-/** Throws `not_found` when the image has been deleted before its first chunk was read. */
+/** Throws `not_found` if the image was deleted before its first chunk was read. */
 async function* orNotFound(chunks: AsyncGenerator<Uint8Array, undefined>): AsyncGenerator<Uint8Array> {
   const first = await chunks.next()
   if (first.done) throw notFound('Image')
@@ -56,7 +56,7 @@ export async function readThumbnail(deps: Deps, { organizationId }: Actor, id: I
 
 export type ReadImage = { contentType: ImageType; sizeBytes: number; bytes: Buffer }
 
-/** Reads an image into memory. Undefined when the organization has none with this id. */
+/** Reads an image into memory. Undefined if the organization has no image with this id. */
 export async function readImage(deps: Deps, organizationId: string, id: string): Promise<ReadImage | undefined> {
   const row = await deps.db.image.findFirst({
     where: ofOrganization(organizationId, id),

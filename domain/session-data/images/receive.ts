@@ -12,7 +12,7 @@ export type ArrivingFile = { name: string | undefined; contentType: string; chun
 
 export type Received = { contentType: ImageType; sizeBytes: number }
 
-/** Uploads of an organization at once. Uploads of a killed process count for `COUNTED_MS`, too. */
+/** Maximum number of an organization's concurrent uploads. Uploads of a killed process also count, for `COUNTED_MS`. */
 const UPLOADS_AT_ONCE = 100
 const COUNTED_MS = 15 * 60_000
 const BUSY_SECONDS = 10
@@ -43,10 +43,10 @@ export async function receiveImage(
   return { contentType, sizeBytes }
 }
 
-/** Types that declare nothing about a file. A part without a type has the second one (RFC 7578). */
+/** Types that declare nothing about a file. The second is the default of a part (RFC 7578). */
 const UNDECLARED = ['application/octet-stream', 'text/plain']
 
-/** Tells the type by the content. Throws `invalid` when the client claims another one. */
+/** Detects the type from the content. Throws `invalid` if the client claims another type. */
 function checkType(start: Buffer, claimed: string): ImageType {
   const type = imageTypeOf(start)
   if (type === undefined) throw invalid('file: must be a PNG, JPEG, GIF or WebP image')
@@ -67,7 +67,7 @@ type Unfinished = {
   contentType: string
 }
 
-/** With a key the quota is checked when it is known whether the request has its image already. */
+/** With a key, the quota is checked later, when it is known whether the request already has its image. */
 const insertUnfinished = (deps: Deps, data: Unfinished, quota: 'now' | 'later'): Promise<void> =>
   withImagesLocked(deps, data.organizationId, async (tx) => {
     const { organizationId } = data

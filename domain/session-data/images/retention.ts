@@ -1,13 +1,15 @@
 import { deleteInBatches } from '../../../lib/delete-in-batches.ts'
 import type { Deps } from '../deps.ts'
 
-/** Age in ms at which an unfinished upload has ended without its rows being deleted. None takes a quarter of it. */
+/** Age in ms from which an unfinished upload counts as abandoned. No upload takes a quarter of it. */
 const ABANDONED_MS = 60 * 60_000
 
-/** Uploads deleted by one statement: 400 MiB at most. */
+/** Number of uploads deleted by one statement: 400 MiB at most. */
 const UPLOADS = 20
 
-/** Deletes the uploads that a killed process left. Returns their number. Throws the signal's reason when it aborts. */
+/**
+ * Deletes the abandoned uploads of killed processes. Returns their number. Throws the signal's reason when it aborts.
+ */
 export const deleteAbandonedUploads = (deps: Deps, signal: AbortSignal): Promise<number> =>
   deleteInBatches(
     signal,

@@ -22,7 +22,7 @@ type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 
 /**
  * Stores an image while it arrives, decodes it, and then makes it visible. Only then is it known whether an earlier run
- * of the request has an image already, as `once` needs the whole file. Throws `invalid`, `conflict` and `too_many`.
+ * of the request has an image, because `once` needs the whole file. Throws `invalid`, `conflict` and `too_many`.
  */
 export async function uploadImage(
   deps: Deps,
@@ -44,7 +44,7 @@ export async function uploadImage(
   }
 }
 
-/** An upload is examined even if its client goes away meanwhile. */
+/** An upload is examined even if its client disconnects. */
 const UNENDING = new AbortController().signal
 
 async function examine(deps: Deps, id: string, { contentType, sizeBytes }: Received): Promise<Examined> {
@@ -53,7 +53,7 @@ async function examine(deps: Deps, id: string, { contentType, sizeBytes }: Recei
   return await examineImage(bytes, contentType).finally(() => free(bytes))
 }
 
-/** Gives a large buffer's memory back at once. The garbage collector would leave some of the last ones, too. */
+/** Frees a large buffer's memory at once. The garbage collector would keep some of the latest ones. */
 const free = ({ buffer }: Buffer<ArrayBuffer>): void => void buffer.transfer(0)
 
 type Completed = Received & Examined

@@ -19,8 +19,8 @@ type Answer =
   | { outcome: 'turn_ended' | 'fenced' | 'session_gone' }
 
 /**
- * Stores a value or secret, for a tool call once, however often it is run. Returns whether there was one before. Throws
- * `invalid` for what cannot be stored, `conflict` beyond a quota, `not_found`, and for a call `WriterLost`.
+ * Stores a value or secret, once per tool call. Returns whether it existed before. Throws `invalid` for unstorable
+ * text, `conflict` beyond a quota, `not_found`, and `WriterLost` for a tool call.
  */
 export async function setStored(deps: Deps, scope: SessionScope, kind: StorageKind, name: string, text: string) {
   requireStorable('name', name)
@@ -33,7 +33,7 @@ export async function setStored(deps: Deps, scope: SessionScope, kind: StorageKi
   return change(deps, scope, { do: 'set', kind, name, ...stored })
 }
 
-/** Deletes a value or secret, for a tool call once. Returns whether there was one. Throws as `setStored` does. */
+/** Deletes a value or secret, once per tool call. Returns whether it existed. Throws as `setStored` does. */
 export async function deleteStored(deps: Deps, scope: SessionScope, kind: StorageKind, name: string): Promise<Existed> {
   requireStorable('name', name)
   return change(deps, scope, { do: 'delete', kind, name })

@@ -8,7 +8,7 @@ import { requireSession } from '../../kit/session-scope.ts'
 import type { Deps } from '../deps.ts'
 import { presentSecret, presentValue, type SecretRow, type ValueRow } from './present.ts'
 
-/** Rows per page. A name has at most 1 KiB; a page of values also ends by its size. */
+/** Rows per page. A name has at most 1 KiB; a page of values is also limited by size. */
 const ROWS_AT_ONCE = 200
 
 /** Lists a session's values, by key. Throws `not_found`. */

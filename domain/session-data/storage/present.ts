@@ -1,7 +1,7 @@
 import type { KeyValueInfo, SecretInfo } from '../../../contract/storage.ts'
 
 export type ValueRow = { key: string; value: string; createdAt: Date; updatedAt: Date }
-/** Row of a secret without its value, which no list reads. */
+/** Row of a secret without its value, which lists do not read. */
 export type SecretRow = { name: string; createdAt: Date; updatedAt: Date }
 
 export const presentValue = ({ key, value, createdAt, updatedAt }: ValueRow): KeyValueInfo => ({

@@ -8,7 +8,7 @@ import { requireStorable } from './change.ts'
 import { SESSION_SECRETS } from './secret-column.ts'
 import type { ListPart, StorageKind, StoredItem, ValuePart } from './session-storage.ts'
 
-/** Reads some characters of a value. Undefined when there is no such value. Throws `invalid`. */
+/** Reads some characters of a value. Undefined if it does not exist. Throws `invalid`. */
 export async function readValue(
   deps: Deps,
   { organizationId, sessionId }: SessionScope,
@@ -25,8 +25,8 @@ export async function readValue(
 }
 
 /**
- * Reads and decrypts a secret. Undefined when there is no such secret. Throws `invalid`, and `conflict` when it cannot
- * be decrypted.
+ * Reads and decrypts a secret. Undefined if it does not exist. Throws `invalid`, and `conflict` if it cannot be
+ * decrypted.
  */
 export async function readSecret(
   deps: Deps,
@@ -42,7 +42,7 @@ export async function readSecret(
     return deps.secrets.decrypt(row.value, placeOf(SESSION_SECRETS, [sessionId, name]))
   } catch (error) {
     if (!(error instanceof UnreadableSecret)) throw error
-    // The log has the id of the missing key for the operator, but not the name of the secret, which the agent chose.
+    // Logs the id of the missing key for the operator, but not the secret's name, which the agent chose.
     deps.log.error({ session: toId('session', sessionId), err: error.message }, 'secret of a session not readable')
     throw conflict(error.isDamaged ? DAMAGED : WRONG_KEY)
   }

@@ -1,6 +1,6 @@
 import type { EncryptedColumn } from '../../kit/secrets.ts'
 
-/** Column of the secrets that sessions keep. */
+/** Column of sessions' secrets. */
 export const SESSION_SECRETS: EncryptedColumn = {
   table: 'session_secrets',
   keys: ['session_id', 'name'],

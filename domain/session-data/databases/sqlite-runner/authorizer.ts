@@ -1,17 +1,17 @@
 import { constants as codes, type DatabaseSync } from 'node:sqlite'
 
 /**
- * Decides what SQL may do. It is asked while a statement is compiled, and also for the statements that virtual tables run
- * inside of it.
+ * Decides what SQL may do. SQLite calls it while it compiles a statement, including the statements that virtual tables
+ * run.
  */
 export type Authorizer = {
   /** Runs SQL of the SQLite runner itself, which may begin and end transactions, and set PRAGMAs. */
   runOwn(sql: string): void
-  /** Says why SQL was refused, and forgets it. SQLite itself only says "not authorized". */
+  /** Returns why SQL was refused, and forgets it. SQLite itself only reports "not authorized". */
   takeRefusal(): string | undefined
   /**
-   * Says whether a statement that changes rows was compiled since the last call. CREATE, ALTER and DROP do not count:
-   * SQLite counts no rows that they change.
+   * Returns whether a statement that changes rows was compiled since the last call. CREATE, ALTER and DROP do not
+   * count: SQLite does not count the rows that they change.
    */
   takeIsChanging(): boolean
 }
@@ -37,12 +37,12 @@ const OF_SCHEMA = new Set([
   ...[codes.SQLITE_DROP_INDEX, codes.SQLITE_DROP_TABLE, codes.SQLITE_DROP_TRIGGER, codes.SQLITE_DROP_VIEW],
   ...[codes.SQLITE_DROP_VTABLE, codes.SQLITE_ALTER_TABLE, codes.SQLITE_REINDEX, codes.SQLITE_ANALYZE],
 ])
-/** Actions that reach nothing but the database. */
+/** Actions that reach only the database. */
 const ALLOWED = new Set([
   ...[codes.SQLITE_SELECT, codes.SQLITE_READ, codes.SQLITE_RECURSIVE],
   ...[...CHANGING_ROWS, ...OF_SCHEMA, codes.SQLITE_SAVEPOINT],
 ])
-/** Actions that make something, which has to be in the database. */
+/** Actions that create something, which must be in the database. */
 const CREATING = new Set([
   ...[codes.SQLITE_CREATE_INDEX, codes.SQLITE_CREATE_TABLE, codes.SQLITE_CREATE_TRIGGER, codes.SQLITE_CREATE_VIEW],
   codes.SQLITE_CREATE_VTABLE,

@@ -9,7 +9,7 @@ export type Copy = { path: string; version: number; pageCount: number }
 export type Copies = {
   /** Updates the copy from the record. Undefined when the database is gone. */
   use(source: PageSource): Promise<Copy | undefined>
-  /** Notes which version the file is by now. */
+  /** Records the file's new version. */
   advance(id: string, copy: Copy): void
   /** Removes the files that an ended process left beside the copy. */
   rollBack(id: string): Promise<void>
@@ -25,12 +25,12 @@ export class DamagedPages extends Error {
   override name = 'DamagedPages'
 }
 
-/** Limit on the copies, which may all be small. */
+/** Maximum number of copies, which may all be small. */
 const MAX_COPIES = 1000
 
 /**
- * Least recently used copies are removed when there are more than `maxBytes` of them, and any copy that was not used for
- * `idleMs`: its database may have been deleted by another process.
+ * Removes the least recently used copies beyond `maxBytes`, and any copy that was not used for `idleMs`: another
+ * process may have deleted its database.
  */
 export function createCopies(folder: string, maxBytes: number, idleMs: number): Copies {
   /** In the order of their last use. */
@@ -76,7 +76,7 @@ export function createCopies(folder: string, maxBytes: number, idleMs: number): 
     return state && write(source.id, copy?.path ?? join(folder, `${++files}.db`), state)
   }
   const write = async (id: string, path: string, state: State): Promise<Copy> => {
-    // Until all is written, there is no copy.
+    // A partly written copy does not count.
     copies.delete(id)
     try {
       await writePages(path, state)
@@ -108,7 +108,7 @@ export function createCopies(folder: string, maxBytes: number, idleMs: number): 
     discard,
     release: async (id) => {
       inUse.delete(id)
-      // Version 0: the script has made no database.
+      // Version 0: the script has not created the database.
       if (forgotten.delete(id) || copies.get(id)?.version === 0) await discard(id)
       else if (copies.has(id)) timers.set(id, setTimeout(() => discard(id).catch(() => {}), idleMs).unref())
     },
@@ -129,7 +129,7 @@ async function isIntact({ path, version, pageCount }: Copy): Promise<boolean> {
 async function writePages(path: string, { pageCount, pages }: State): Promise<void> {
   if (pageCount > MAX_PAGES) throw new DamagedPages(`it has ${pageCount} pages`)
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  // Makes a missing file, and leaves the pages of an existing one.
+  // Creates a missing file, and leaves the pages of an existing one.
   const file = await open(path, 'a+', 0o600).then((made) => made.close().then(() => open(path, 'r+')))
   try {
     for await (const batch of pages) await writeBatch(file, batch, pageCount)
@@ -163,7 +163,7 @@ const removeBeside = async (path: string): Promise<void> => {
   for (const end of ['-wal', '-shm', '-journal']) await rm(path + end, { force: true })
 }
 
-/** Removes a database's file, and what SQLite keeps beside it. */
+/** Removes a database's file, and SQLite's files beside it. */
 export async function removeFiles(path: string): Promise<void> {
   await removeBeside(path)
   await rm(path, { force: true })

@@ -11,23 +11,23 @@ import { failureOf, runTask, type Task } from './run-task.ts'
 import type { Description, ExecuteResult, Failure, QueryResult, Ran, SqliteRunner } from './sqlite-runner.ts'
 
 export type SqliteRunnerOptions = {
-  /** Time for the SQL of a call. */
+  /** Time limit for a call's SQL. */
   timeMs?: number
-  /** Memory of a process, including about 90 MB for Node.js itself. */
+  /** Memory limit of a process, including about 90 MB for Node.js itself. */
   memoryBytes?: number
   /** Time after which a process without work is ended. */
   warmMs?: number
-  /** Bytes of all copies. In a container, the temporary folder may be in memory. */
+  /** Maximum bytes of all copies. In a container, the temporary folder may be in memory. */
   diskBytes?: number
-  /** Time after which a copy that was not used is removed. */
+  /** Time after which an unused copy is removed. */
   idleMs?: number
 }
 
-/** Calls that may wait for one database. */
+/** Maximum number of calls that wait for one database. */
 const WAITING = { maxWaiting: 100, maxWaitingOfOwner: 100 }
-/** Calls at once, on however many cores: each can take 400 MB of memory. */
+/** Maximum number of concurrent calls, on any number of cores. Each can take 400 MB of memory. */
 const MAX_PROCESSES = 4
-/** Time that a call may wait for the database, and then for a process: longer than the SQL of another call takes. */
+/** Maximum time that a call waits for the database, and then for a process: longer than another call's SQL. */
 const WAIT_MS = 35_000
 
 const DEFAULTS = {
@@ -40,7 +40,7 @@ const DEFAULTS = {
 
 type Workshop = { folder: string; copies: Copies; processes: ProcessPool }
 
-/** Creates a SQLite runner, whose processes and folder are made when they are needed. Close it at the end. */
+/** Creates a SQLite runner. Its processes and folder are created on demand. Close it at the end. */
 export function createSqliteRunner(options: SqliteRunnerOptions = {}): SqliteRunner {
   const { timeMs, memoryBytes, warmMs, diskBytes, idleMs } = { ...DEFAULTS, ...options }
   const limits: JobLimits = { timeMs, memoryBytes }
@@ -78,7 +78,7 @@ export function createSqliteRunner(options: SqliteRunnerOptions = {}): SqliteRun
       running.delete(call)
     }
   }
-  // A job answers with the result of its kind.
+  // A job's answer has the result of its kind.
   const run = <Result>(task: Task, claim: Claim, signal: AbortSignal): Promise<Ran<Result>> =>
     untilEnded(runInTurn(task, claim, AbortSignal.any([signal, closing.signal])) as Promise<Ran<Result>>)
   const load: SqliteRunner['load'] = async (bytes, store, claim, signal) => {

@@ -2,11 +2,11 @@ import type { DatabaseSync } from 'node:sqlite'
 import { errcodeOf, jsonBytes, MAX_JSON_BYTES } from './rows.ts'
 import type { Column, Description, Table } from './sqlite-runner.ts'
 
-/** Tables that hold the data of virtual tables are of the type `shadow`. */
+/** Tables with the data of virtual tables have the type `shadow` instead. */
 const DESCRIBED: unknown[] = ['table', 'virtual', 'view']
 /** Column that a virtual table has for its own use; generated columns have other numbers. */
 const HIDDEN = 1
-/** Error of SQL: a table that cannot be used, as a view of what no longer exists. */
+/** SQLite's code for an unusable table, such as a view of a table that no longer exists. */
 const SQLITE_ERROR = 1
 
 export function describe(db: DatabaseSync): Description {
@@ -21,7 +21,10 @@ export function describe(db: DatabaseSync): Description {
   return { tables, truncated: false }
 }
 
-/** Asks PRAGMAs as statements: a user can make a table with the name of their functions, such as pragma_table_list. */
+/**
+ * Uses PRAGMA statements, because a user can create a table with the name of a PRAGMA's function, such as
+ * pragma_table_list.
+ */
 function listTables(db: DatabaseSync): { name: string; type: unknown }[] {
   const all = db
     .prepare('PRAGMA main.table_list')

@@ -3,11 +3,13 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 
-/** Names say which process has made a folder; another process may have had its id before, as in a container. */
+/**
+ * Names identify the process that made a folder. Another process may have had the same id before, as in a container.
+ */
 const PREFIX = `session-databases-${hostname()}-`
 const startedAt = Math.floor(performance.timeOrigin)
 
-/** Makes an empty folder for copies, and removes the folders of dead processes of this machine. */
+/** Creates an empty folder for copies, and removes the folders of dead processes of this machine. */
 export async function makeFolder(): Promise<string> {
   const names = await readdir(tmpdir())
   const leftOver = names.filter((name) => name.startsWith(PREFIX) && isLeftOver(name.slice(PREFIX.length)))
@@ -21,7 +23,7 @@ export async function removeFolder(path: string): Promise<void> {
 }
 
 function isLeftOver(maker: string): boolean {
-  // Of another host, when more follows: its name begins like this one's.
+  // With further parts, the folder is of another host whose name begins like this one's.
   const [, id = 0, madeAt = 0] = /^(\d+)-(\d+)-[^-]+$/.exec(maker)?.map(Number) ?? []
   if (id === 0) return false
   return id === process.pid ? madeAt !== startedAt : !isRunning(id)

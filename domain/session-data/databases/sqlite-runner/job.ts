@@ -12,18 +12,18 @@ export type Job = {
 }
 export type JobLimits = { timeMs: number; memoryBytes: number }
 
-/** An execute that is done leaves the database open and its changes in the WAL. Keeping moves them into the file. */
+/** A finished execute leaves the database open and its changes in the WAL. Keeping moves them into the file. */
 export type Keep = { do: 'keep' }
 
 export type Done = { outcome: 'done'; result: QueryResult | Description | ExecuteResult | undefined }
-/** `failed`: neither the SQL nor the database is to blame. The database may be open. */
+/** `failed`: neither the SQL nor the database is at fault. The database may be open. */
 export type Reply =
   | Done
   | { outcome: 'sql_error' | 'damaged'; message: string }
   | { outcome: 'failed'; message: string }
   | { outcome: 'kept' }
 
-/** `isSpent`: the process has taken so much memory that it should not get another job. */
+/** `isSpent`: the process uses too much memory for another job. */
 export type Answer = { reply: Reply; isSpent: boolean }
 
 /** First message of a process. */

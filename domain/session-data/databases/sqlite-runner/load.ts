@@ -4,10 +4,10 @@ import { MAX_VALUE_BYTES, type Open } from './open.ts'
 import { SqlProblem } from './rows.ts'
 import { PAGE_BYTES } from './sqlite-runner.ts'
 
-/** Number of a database that gives back its free pages with each commit, which the record cannot. */
+/** Value of auto_vacuum for a database that frees its pages with each commit, which the record does not support. */
 const AUTO_VACUUM_FULL = 1
 
-/** Gives a database in a file the pages that the record has. Runs nothing but SQL of the SQLite runner. */
+/** Converts a database file to the record's pages. Runs only SQL of the SQLite runner. */
 export function convertFile(path: string): void {
   // VACUUM attaches the new database to the old one.
   const db = new DatabaseSync(path, { limits: { length: MAX_VALUE_BYTES, attach: 1 }, defensive: true })
@@ -23,9 +23,9 @@ export function convertFile(path: string): void {
   }
 }
 
-/** Throws SqlProblem for a damaged database, and for one whose schema has what SQL could not have made. */
+/** Throws SqlProblem for a damaged database, and for a schema that SQL could not have made here. */
 export function checkFile({ db }: Open): undefined {
-  // SQLite asks no authorizer when it reads a schema. Triggers are compiled with the statements that fire them.
+  // SQLite reads a schema without calling the authorizer. Triggers are compiled with the statements that fire them.
   const scratch = new DatabaseSync(':memory:')
   const authorizer = authorize(scratch)
   for (const { sql } of db.prepare('SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL').all()) {

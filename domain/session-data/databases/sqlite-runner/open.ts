@@ -2,15 +2,15 @@ import { DatabaseSync } from 'node:sqlite'
 import { type Authorizer, authorize } from './authorizer.ts'
 import { MAX_PAGES, PAGE_BYTES } from './sqlite-runner.ts'
 
-/** Most bytes of a value, and of a row. */
+/** Maximum bytes of a value, and of a row. */
 export const MAX_VALUE_BYTES = 20_000_000
 export const MAX_SQL_BYTES = 1_000_000
 
 export type Open = { db: DatabaseSync; authorizer: Authorizer }
 
 /**
- * Opens the database in a file, or makes it in an empty one. Closing it moves committed changes into the file; while it is
- * open, they are in the WAL only.
+ * Opens a file's database, or creates it in an empty file. Closing it moves committed changes into the file; until
+ * then, only the WAL has them.
  */
 export function openDatabase(path: string): Open {
   const db = new DatabaseSync(path, {
@@ -19,9 +19,9 @@ export function openDatabase(path: string): Open {
     enableForeignKeyConstraints: true,
   })
   try {
-    // Nothing but this process has the file open, and nothing of it is used again after a crash of the machine.
+    // Only this process has the file open, and the file is not used again after a crash of the machine.
     db.exec(`PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA page_size = ${PAGE_BYTES}`)
-    // Made while the database is still empty, so that its first page says so from the first version on.
+    // Set while the database is still empty, so that the first page has it from the first version on.
     const { journal_mode } = db.prepare('PRAGMA journal_mode = WAL').get() ?? {}
     if (journal_mode !== 'wal') throw new Error(`The journal mode is ${journal_mode}.`)
     db.exec('PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF')

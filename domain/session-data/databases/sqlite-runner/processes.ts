@@ -2,15 +2,15 @@ import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type Answer, END_SIGNALS, type EndReason, type Job, type Keep, READY, type Reply } from './job.ts'
 
-/** The process was ended, and the database in its file is as it was before the call. */
+/** The process was ended. The database in its file is unchanged. */
 export type Ended = { outcome: EndReason | 'killed' }
 
 export type DatabaseProcess = {
   /** Waits until the process can work. Throws when it cannot, or not in time. */
   start(timeMs: number, signal: AbortSignal): Promise<void>
   /**
-   * Runs a job. Kills the process when it takes longer than `timeMs`, and when `signal` aborts: the call then rejects with
-   * its reason. A process has one call at a time.
+   * Runs a job, one per process at a time. Kills the process after `timeMs`, and when `signal` aborts: the call then
+   * rejects with its reason.
    */
   call(message: Job | Keep, timeMs: number, signal?: AbortSignal): Promise<Reply | Ended>
   isAlive(): boolean
@@ -23,19 +23,19 @@ export type DatabaseProcess = {
 export type ProcessPool = {
   /** Takes an idle process, or starts one and waits until it can work. */
   take(signal: AbortSignal): Promise<DatabaseProcess>
-  /** Gives back a process that has nothing open, or has ended. */
+  /** Returns a process that has nothing open, or has ended. */
   giveBack(process: DatabaseProcess): void
   close(): Promise<void>
 }
 
-/** Time for a process to start on a machine that is busy. */
+/** Time limit for starting a process on a busy machine. */
 const START_MS = 20_000
 
 /** Exit code of a process that could not allocate memory. */
 const ABORTED = 134
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-/** A process reads its program and nothing else but `folder`, where the databases are. */
+/** A process may read only its program and `folder`, which has the databases. */
 const execArgv = (folder: string): string[] => [
   '--max-old-space-size=128',
   '--permission',
@@ -99,7 +99,7 @@ function startProcess(folder: string): DatabaseProcess {
   let [isAlive, isSpent] = [true, false]
   const { promise: hasEnded, resolve: onEnded } = Promise.withResolvers<Ended | Error>()
   child.on('error', onEnded).on('exit', (code, signal) => onEnded(reasonOf(code, signal)))
-  /** Listener of the waiting call. A promise would keep all listeners that it ever had. */
+  /** Listener of the waiting call. A promise would keep all its earlier listeners. */
   let onEnd: ((reason: Ended | Error) => void) | undefined
   hasEnded.then((reason) => {
     isAlive = false
@@ -119,7 +119,7 @@ function startProcess(folder: string): DatabaseProcess {
     }
     const timer = setTimeout(end, timeMs, () => resolve({ outcome: 'late' }))
     const stop = () => end(() => reject(signal?.reason))
-    // Not before it has ended, so that nobody writes to its files any more.
+    // Settles only after the process has ended, so that it no longer writes to its files.
     onEnd = (reason) => {
       if (settle !== undefined) settle()
       else if (reason instanceof Error) reject(reason)

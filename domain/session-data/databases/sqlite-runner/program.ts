@@ -6,9 +6,9 @@ import type { Open } from './open.ts'
 import { runJob } from './run-job.ts'
 import type { Watched } from './watchdog.ts'
 
-/** Program of a database process. It has at most one database open, and nothing remains of one job for the next. */
+/** Entry point of a database process. It has at most one database open, and keeps nothing from one job to the next. */
 
-/** Lets everything else on the machine go first. */
+/** Lowest priority, so that everything else on the machine goes first. */
 const NICENESS = 10
 
 const watchdog = new Worker(new URL('./watchdog.ts', import.meta.url), {
@@ -17,10 +17,10 @@ const watchdog = new Worker(new URL('./watchdog.ts', import.meta.url), {
 })
 const watch = (watched: Watched) => watchdog.postMessage(watched)
 
-/** Memory above which SQLite may still hold a job's memory. The process alone has less than 100 MB. */
+/** Memory above which SQLite may still hold a job's memory. An idle process has less than 100 MB. */
 const SPENT_BYTES = 200_000_000
 
-/** Database of an execute that is done, until it is kept. */
+/** Database of a finished execute, until it is kept. */
 let open: Open | undefined
 
 function handle(message: Job | Keep): Reply {
@@ -40,9 +40,9 @@ function handle(message: Job | Keep): Reply {
 const sendToParent = process.send?.bind(process)
 
 setPriority(NICENESS)
-// They are for the whole group of processes, as Ctrl-C is; the parent decides when its jobs end.
+// The signals reach the whole process group, as for Ctrl-C. The parent decides when jobs end.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
-// Nothing may be closed here: that would keep changes which the record may not have.
+// Closing the database here would keep changes that the record may lack.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 process.on('message', (message: Job | Keep) => {
   const reply = handle(message)

@@ -4,12 +4,12 @@ import type { Param, Rows, Value } from './sqlite-runner.ts'
 export const MAX_ROWS = 1000
 export const MAX_JSON_BYTES = 1_000_000
 
-/** Error whose message is for the one who wrote the SQL. */
+/** Error with a message for the author of the SQL. */
 export class SqlProblem extends Error {
   override name = 'SqlProblem'
 }
 
-/** Runs a statement and reads its rows, as many as the limits allow. `isReadToEnd`: the rest is skipped, not left. */
+/** Runs a statement and reads its rows, up to the limits. `isReadToEnd`: steps through the other rows, too. */
 export function readRows(statement: StatementSync, params: Param[], { isReadToEnd = false } = {}): Rows {
   const columns = statement.columns().map(({ name }) => name)
   let bytes = jsonBytes(columns)
@@ -29,7 +29,7 @@ export function readRows(statement: StatementSync, params: Param[], { isReadToEn
   return { columns, rows, truncated }
 }
 
-/** Checks the number of the params: SQLite would take NULL for missing ones. */
+/** Checks the number of params, because SQLite would use NULL for missing ones. */
 function iterate(statement: StatementSync, params: Param[]): Iterable<SQLOutputValue[]> {
   const values = params.map(toBound)
   if (canBind(statement, [...values, null])) {
@@ -38,7 +38,7 @@ function iterate(statement: StatementSync, params: Param[]): Iterable<SQLOutputV
   if (params.length > 0 && !canBind(statement, values)) {
     throw new SqlProblem(`There are more params (${params.length}) than placeholders in the SQL, which must be ? or ?1`)
   }
-  // Nothing tells that a placeholder has a name, but that it is NULL where nothing was bound.
+  // A named placeholder is only recognizable by its NULL where nothing was bound.
   if (params.length === 0 && statement.expandedSQL !== statement.sourceSQL) {
     throw new SqlProblem('Placeholders must be ? or ?1, with a param for each; named ones are not available')
   }

@@ -9,8 +9,8 @@ import type { ExecuteResult, QueryResult, Rows } from './sqlite-runner.ts'
 import { prepareEach } from './statements.ts'
 
 /**
- * Runs a job, and closes the database. After an execute that is done, it is returned open, with its changes committed to
- * the WAL. After a failed job it stays open, since closing it could do anything.
+ * Runs a job and closes the database. After a finished execute, returns it open, with its changes committed to the WAL.
+ * After a failed job it also stays open, because closing could have any effect.
  */
 export function runJob(job: Job): { reply: Reply; open?: Open } {
   let open: Open | undefined
@@ -31,7 +31,7 @@ export function runJob(job: Job): { reply: Reply; open?: Open } {
 }
 
 function readOnly({ db, authorizer }: Open, job: Job) {
-  // It holds for all that is run from here on, also for what virtual tables do.
+  // Applies to everything from here on, also to virtual tables' statements.
   authorizer.runOwn('PRAGMA query_only = ON')
   authorizer.runOwn('BEGIN')
   const result = job.do === 'query' ? query(db, job) : describe(db)
@@ -49,10 +49,10 @@ function query(db: DatabaseSync, job: Job): QueryResult {
   return { ...rows, row_count: rows.rows.length }
 }
 
-/** Prepares the statements of a job, each when the one before it has run. */
+/** Prepares the statements of a job, each after the previous one has run. */
 function prepareScript(db: DatabaseSync, { sql }: Job): Iterable<StatementSync> {
   if (Buffer.byteLength(sql) > MAX_SQL_BYTES) throw new SqlProblem('SQL may have at most 1 MB')
-  // SQLite would take it for the end.
+  // SQLite would treat it as the end.
   if (sql.includes('\0')) throw new SqlProblem('SQL cannot contain the character NUL')
   return prepareEach(db, sql.toWellFormed())
 }
@@ -75,7 +75,7 @@ function execute({ db, authorizer }: Open, job: Job): ExecuteResult {
       affected += counted.direct
       rowid = counted.rowid
     }
-    // Statements that a virtual table has compiled meanwhile do not count for the next one.
+    // Statements compiled by a virtual table meanwhile do not count for the next one.
     authorizer.takeIsChanging()
   }
   if (number === 0) throw new SqlProblem('The SQL has no statement')

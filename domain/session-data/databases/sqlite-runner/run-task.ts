@@ -7,9 +7,9 @@ import { readChanges } from './wal.ts'
 /** Call of the SQLite runner. Only an execute has a `store`. */
 export type Task = Pick<Job, 'do' | 'sql' | 'params'> & { source: PageSource; store?: Store }
 
-/** Times that a script is run when others store changes meanwhile. */
+/** Maximum runs of a script while others store changes first. */
 const MAX_TRIES = 5
-/** Time for a process to stop by itself at its time limit. */
+/** Time that a process has to stop by itself at its time limit. */
 export const GRACE_MS = 3000
 /** Time to move 50 MiB from one file to another. */
 const KEEP_MS = 30_000
@@ -28,7 +28,7 @@ export function failureOf(outcome: Exclude<FailureKind, 'sql_error'>, message = 
   return { outcome, message }
 }
 
-/** Runs a call whose turn has come: the database is nobody else's meanwhile. */
+/** Runs a call whose turn has come, with exclusive use of the database. */
 export async function runTask(
   { copies, processes }: { copies: Copies; processes: ProcessPool },
   task: Task,
@@ -46,7 +46,7 @@ export async function runTask(
         // The file may be at fault. It is read from the record once more.
         if (++timesDamaged > 1) return failureOf('damaged', `${MESSAGES.damaged} (${ran.message})`)
       } else if (ran.outcome === 'killed') {
-        // By the kernel, when the machine has no memory left: whether this call has taken it, the second time tells.
+        // The kernel kills processes when memory runs out. A second kill shows that this call uses it up.
         if (++timesKilled > 1) return failureOf('out_of_memory')
       } else if (ran.outcome !== 'conflict') return ran
     }
@@ -73,7 +73,7 @@ async function runOnce(
     if (reply.outcome !== 'done' || store === undefined) return toResult(reply, limits)
     return await storeChanges(copies, process, copy, { id, store, done: reply })
   } catch (error) {
-    // Closing the database would move changes that were not stored into its file.
+    // Closing the database would move unstored changes into its file.
     await process.kill()
     await copies.discard(id)
     if (error instanceof DamagedPages) return { outcome: 'damaged', message: error.message }
@@ -92,7 +92,7 @@ async function storeChanges(
 ): Promise<Done | Failure> {
   const changes = await readChanges(`${copy.path}-wal`)
   const { version, pageCount } = copy
-  // Nothing makes a database smaller. A file that was removed under the process would.
+  // A database never shrinks, unless its file was removed under the process.
   if (changes !== undefined && changes.pageCount < pageCount) throw new Error('A database has lost pages.')
   // The job was an execute.
   const stored = await store({ version, pageCount, ...(changes ?? UNCHANGED) }, done.result as ExecuteResult)
@@ -101,7 +101,7 @@ async function storeChanges(
     if (stored === 'gone') await copies.discard(id)
     return failureOf(stored)
   }
-  // From here on the call has succeeded, and without its changes in the file there is just no copy.
+  // The call has succeeded. If its changes do not reach the file, there is just no copy.
   const kept = await process.call({ do: 'keep' }, KEEP_MS).catch(() => undefined)
   if (kept?.outcome !== 'kept') await copies.discard(id)
   else if (changes !== undefined) {

@@ -6,20 +6,20 @@ const MAX_MESSAGE_LENGTH = 1000
 /** Codes of SQLite for errors that the SQL did not cause. */
 const CORRUPT = [11, 26, 11 | (2 << 8), 11 | (3 << 8)]
 const INTERNAL = [5, 10, 14]
-/** Virtual tables report it for contents that SQL itself has made inconsistent. */
+/** Reported by virtual tables whose contents SQL itself has made inconsistent. */
 const CORRUPT_VIRTUAL_TABLE = 11 | (1 << 8)
 const READONLY = 8
 const FULL = 13
 const TOO_BIG = 18
 
-/** Says what went wrong, with the reason of the authorizer if it has refused something. */
+/** Describes an error, with the authorizer's reason if it refused something. */
 export function problemOf(error: unknown, refusal: string | undefined, isQuery: boolean): Reply {
   if (error instanceof SqlProblem) return sqlError(error.message)
   const code = errcodeOf(error)
   if (!(error instanceof Error) || code === undefined || INTERNAL.includes(code & 0xff)) {
     return { outcome: 'failed', message: String(error) }
   }
-  // A writable database that SQLite takes for read-only has a damaged header.
+  // A writable database that SQLite considers read-only has a damaged header.
   if (CORRUPT.includes(code) || (!isQuery && (code & 0xff) === READONLY))
     return { outcome: 'damaged', message: error.message }
   return sqlError(refusal ?? sentenceOf(code, error.message))

@@ -2,17 +2,17 @@ import type { Claim } from '../../../../lib/fair-queue.ts'
 
 /** Bytes of each page of a database. */
 export const PAGE_BYTES = 4096
-/** Most pages of a database: 50 MiB. */
+/** Maximum number of pages of a database: 50 MiB. */
 export const MAX_PAGES = 12_800
 
-/** Where the record keeps a database. */
+/** Source of a database's pages in the record. */
 export type PageSource = {
-  /** Id of the database, which is never another one's. */
+  /** Id of the database, never reused. */
   id: string
   /**
    * Reads the state now, and the pages that changed after version `since` (all of them for 0). Version 0 has no pages.
    * Undefined when the database is gone. Pages beyond `pageCount` are ignored. Not every number has a page: SQLite does
-   * not write a page that one transaction has both added and freed. `pages` is read at most once, at once.
+   * not write a page that one transaction has both added and freed. Read `pages` at most once, without delay.
    */
   read(since: number): Promise<State | undefined>
 }
@@ -21,7 +21,7 @@ export type State = { version: number; pageCount: number; pages: AsyncIterable<P
 export type PageBatch = { numbers: number[]; bytes: Uint8Array }
 /** All pages of a database. */
 export type Pages = PageBatch & { pageCount: number }
-/** Pages that a script has changed in the state `version`, in ascending order; none when it has only read. */
+/** Pages that a script has changed in the state `version`, in ascending order; empty if it only read. */
 export type Changes = PageBatch & { version: number; pageCount: number }
 
 export type Param = null | boolean | number | string
@@ -36,7 +36,7 @@ export type ExecuteResult = { rows_affected: number; last_insert_rowid?: number 
 export type Column = { name: string; type: string; notnull: boolean; pk: boolean; default_value: string | null }
 /** `row_count` is null for a view, and for a table whose rows cannot be counted. */
 export type Table = { name: string; columns: Column[]; row_count: number | null }
-/** Tables and views that users have made, by name, at most 1 MB of JSON; `truncated` when there are more. */
+/** Users' tables and views, by name, at most 1 MB of JSON; `truncated` when there are more. */
 export type Description = { tables: Table[]; truncated: boolean }
 
 /**

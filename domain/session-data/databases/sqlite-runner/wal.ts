@@ -25,7 +25,7 @@ const FRAME_HEADER_BYTES = 24
 const FRAME_BYTES = FRAME_HEADER_BYTES + PAGE_BYTES
 /** About a megabyte. */
 const FRAMES_AT_ONCE = 256
-/** Byte of the header at which the salts begin, which each frame repeats. */
+/** Offset of the salts in the header. Each frame repeats them. */
 const SALTS_AT = 16
 const SALTS_IN_FRAME_AT = 8
 const SALTS_BYTES = 8
@@ -74,7 +74,7 @@ async function* readFrames(file: FileHandle): AsyncGenerator<{ index: number; fr
   }
 }
 
-/** Reads as many bytes as there are, at most `length`. */
+/** Reads up to `length` bytes, fewer at the end of the file. */
 async function readFully(file: FileHandle, position: number, length: number): Promise<Buffer> {
   const buffer = Buffer.allocUnsafe(length)
   let filled = 0

@@ -2,14 +2,14 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { END_SIGNALS, type EndReason, type JobLimits } from './job.ts'
 
 /**
- * Thread that ends its process: at the time limit of a job, when the job takes too much memory, and when the service has
- * died. SQLite cannot be interrupted while it runs, and its `hard_heap_limit` has no effect in Node's build.
+ * Thread that ends its process at a job's limits of time and memory, and when the service has died. SQLite cannot be
+ * interrupted while it runs, and its `hard_heap_limit` has no effect in Node's build.
  */
 
 /** `undefined` when the job is over. */
 export type Watched = JobLimits | undefined
 
-/** Fast enough for SQLite, which can fill some gigabytes in a second. */
+/** Short enough for SQLite, which can fill some gigabytes in a second. */
 const CHECK_MS = 20
 const IDLE_CHECK_MS = 1000
 

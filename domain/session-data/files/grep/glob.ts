@@ -5,7 +5,7 @@ export class GlobError extends Error {
 
 /**
  * Translates a glob to a regular expression of RE2 for absolute paths: `*`, `?`, `**` for any depth, `[a-z]`, `[!a-z]`,
- * `{a,b}` and `\` before a literal character. Without a slash it is about the name, at any depth. Throws GlobError.
+ * `{a,b}` and `\` before a literal character. Without a slash it matches the name, at any depth. Throws GlobError.
  */
 export function globToRegex(glob: string): string {
   // A directory stands for everything in it.
@@ -19,7 +19,7 @@ function beginning(glob: string): string {
   return glob.startsWith('{') ? '/?' : '/'
 }
 
-/** Pieces of a glob: what stands for several characters, and single ones. */
+/** Pieces of a glob: wildcards and classes, and single characters. */
 const PIECES = /\*\*\/|\*+|\?|\[[!^]?\]?(?:\\.|[^\]\\])*\]|\\.|[{},]|./gsu
 
 function translate(glob: string): string {

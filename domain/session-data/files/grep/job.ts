@@ -1,6 +1,6 @@
 import type { GrepResult } from '../../../../contract/files.ts'
 
-/** Matches that may still be returned, and their bytes as JSON. */
+/** Number of matches that may still be returned, and their bytes as JSON. */
 export type Room = { matches: number; bytes: number }
 
 /** Patterns of a request; without `pathPattern` all paths match. */
@@ -9,7 +9,7 @@ export type Patterns = { pattern: string; pathPattern: string | undefined }
 export type GrepJob =
   | { do: 'choose'; patterns: Patterns; paths: string[] }
   | { do: 'scan'; pattern: string; files: { path: string; bytes: Uint8Array }[]; room: Room }
-/** `isFull`: there is a match that had no room, and the search has ended with it. */
+/** `isFull`: a match had no room, which ended the search. */
 export type GrepAnswer =
   | { is: 'problem'; problem: string }
   | { is: 'chosen'; paths: string[] }

@@ -2,7 +2,7 @@ import type { GrepMatch } from '../../../../contract/files.ts'
 import { cutAt } from '../../../../lib/truncate.ts'
 import type { Room } from './job.ts'
 
-/** Longest part of a line that is returned, in UTF-16 code units. */
+/** Maximum length of a returned line, in UTF-16 code units. */
 const MAX_LINE_LENGTH = 1000
 
 /** Finds the lines of a text that match, without their ends, \n or \r\n. */
@@ -21,7 +21,7 @@ export function* findLines(path: string, text: string, isMatch: (line: string) =
 
 const withoutReturn = (line: string): string => (line.endsWith('\r') ? line.slice(0, -1) : line)
 
-/** Takes room for a match. False when there is none. */
+/** Takes room for a match. False if there is not enough. */
 export function takeRoom(room: Room, match: GrepMatch): boolean {
   const bytes = Buffer.byteLength(JSON.stringify(match))
   if (room.matches < 1 || room.bytes < bytes) return false

@@ -3,14 +3,14 @@ import type { SessionScope } from '../../../kit/session-scope.ts'
 import type { Deps } from '../../deps.ts'
 import type { WholeFile } from '../file-store.ts'
 
-/** Bytes of files that are read and matched at once. A single file may be larger. */
+/** Maximum bytes of files that are read and matched at once. A single file may be larger. */
 const PIECE_BYTES = 2 * 1024 * 1024
-/** Paths that are read at once, of at most 1 KiB each. */
+/** Number of paths read at once, of at most 1 KiB each. */
 const PATHS_AT_ONCE = 500
 
 /**
- * Reads the files of a session by path, as many at once as make a piece. `choose` is given the paths, page by page and
- * at least once, and returns those to read.
+ * Reads the files of a session by path, a piece at a time. `choose` receives the paths, page by page and at least once,
+ * and returns the paths to read.
  */
 export async function* readPieces(
   deps: Deps,

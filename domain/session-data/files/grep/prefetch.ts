@@ -1,4 +1,4 @@
-/** Takes each item from its source while the one before it is used. At most two are in memory. */
+/** Takes each item from its source while the previous one is used. At most two are in memory. */
 export async function* prefetch<T>(source: AsyncGenerator<T>): AsyncGenerator<T> {
   let next = source.next()
   try {

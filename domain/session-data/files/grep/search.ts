@@ -9,12 +9,12 @@ import type { GrepAnswer, GrepJob, Room } from './job.ts'
 import { readPieces } from './pieces.ts'
 import { prefetch } from './prefetch.ts'
 
-/** Most matches of a search, and most bytes of them as JSON. */
+/** Maximum number of matches of a search, and of their bytes as JSON. */
 const MAX_MATCHES = 10_000
 const MAX_FOUND_BYTES = 4 * 1024 * 1024
-/** CPU time of a job: a piece is scanned in 20 to 100 ms with all but the worst patterns. */
+/** CPU time limit of a job. Scanning a piece takes 20 to 100 ms with all but the worst patterns. */
 const JOB_LIMIT_MS = 3000
-/** CPU time of a whole search, and the time that it may take on a busy machine. */
+/** CPU time limit of a whole search, and its time limit on a busy machine. */
 const LIMIT_CPU_MS = 30_000
 const LIMIT_MS = 60_000
 

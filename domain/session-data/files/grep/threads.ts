@@ -14,7 +14,7 @@ export const createGrepThreads = (): GrepThreads =>
     resourceLimits: { maxOldGenerationSizeMb: 192, maxYoungGenerationSizeMb: 32, stackSizeMb: 4 },
   })
 
-/** Searches at once in a process. Each has two pieces of files in memory. */
+/** Maximum number of concurrent searches in a process. Each has two pieces of files in memory. */
 const GREPS_AT_ONCE = 4
 const WAIT_MS = 10_000
 

@@ -6,9 +6,9 @@ import { GlobError, globToRegex } from './glob.ts'
 import type { GrepAnswer, GrepJob, Patterns } from './job.ts'
 import { findLines, takeRoom } from './lines.ts'
 
-/** Program of a grep thread. All that untrusted patterns are matched with is RE2, which does not backtrack. */
+/** Entry point of a grep thread. It matches untrusted patterns only with RE2, which does not backtrack. */
 
-/** Remembers the last result, as the pieces of a search follow one another. */
+/** Remembers the last result, because a search's pieces follow one another. */
 function rememberLast(compile: (pattern: string) => RE2JS): (pattern: string) => RE2JS {
   let last: { pattern: string; compiled: RE2JS } | undefined
   return (pattern) => {
