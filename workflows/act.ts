@@ -4,15 +4,15 @@ import type { PlannedTool, ReasonOutcome, ToolOutcome, TurnInput } from './messa
 import { inParallel } from './parallel.ts'
 import type { ResumeSignal } from './resume-signal.ts'
 
-/** Time beyond a tool's own limit, in which its result is recorded. */
+/** Time after a tool's own limit for recording its result. */
 const TOOL_GRACE_MS = 30_000
 const MAX_PARALLEL_TOOLS = 16
 
 type Act = Pick<Extract<ReasonOutcome, { outcome: 'act' }>, 'runs' | 'asks'>
 
 /**
- * Gets the results of all calls of a step: first the service's own, then the client's, among them what the service's
- * tools have asked their user. False when the turn is over.
+ * Gets the results of all calls of a step: first of the service's tools, then of the client's, including the questions
+ * of the service's tools. False if the turn is over.
  */
 export async function act(
   input: TurnInput,
@@ -58,7 +58,7 @@ async function runCall(input: TurnInput, iteration: number, { position, tool, ti
   }
 }
 
-/** Waits for the client's answers and returns the calls to run with them. Undefined when the turn is over. */
+/** Waits for the client's answers and returns the calls to run with them. Undefined if the turn is over. */
 async function askClient(
   input: TurnInput,
   iteration: number,

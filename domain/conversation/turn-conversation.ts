@@ -75,7 +75,7 @@ function complete(deps: Deps, turn: TurnScope, read: Read): Conversation {
 const entry = <Value>({ message }: GivenMessage, value: Value | undefined): [string, Value][] =>
   value === undefined ? [] : [[message.id, value]]
 
-/** Keeps the messages of all turns before this one, unless that is what is known. */
+/** Caches the messages of all turns before this one, unless they are cached already. */
 function keep(deps: Deps, { sessionId, turnId }: TurnScope, { known, rows }: Read, messages: GivenMessage[]): void {
   const own = rows.findIndex((row) => row.turnId === turnId)
   const through = (rows[own]?.inputSequence ?? 0) - 1
