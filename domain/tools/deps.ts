@@ -13,12 +13,12 @@ export type Deps = Below & {
   capabilities: Capability[]
   /** Connections to MCP servers. */
   mcp: McpClient
-  /** Reading of MCP servers' tools in this process, in the background too. */
+  /** Discoveries of MCP servers' tools in this process, including background ones. */
   mcpDiscoveries: Discoveries
   bash: BashProcesses
-  /** Queue of the process for unpacking and storing archives of skills. */
+  /** Queue of this process for unpacking and storing archives of skills. */
   archiveSlots: FairQueue
   threads: { schemas: SchemaThreads; pages: WebPageThreads; archives: ArchiveThreads }
-  /** Maximum number of an organization's skills and MCP servers. */
+  /** Maximum numbers of an organization's skills and MCP servers. */
   quotas: { skills: number; mcpServers: number }
 }

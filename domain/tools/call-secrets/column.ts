@@ -1,6 +1,6 @@
 import type { EncryptedColumn } from '../../kit/secrets.ts'
 
-/** Column of the secrets that the events of tool calls leave out. */
+/** Column of the secrets that events of tool calls omit. */
 export const CALL_SECRETS: EncryptedColumn = {
   table: 'call_secrets',
   keys: ['session_id', 'turn_id', 'step', 'kind'],

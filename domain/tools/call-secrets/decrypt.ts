@@ -7,10 +7,10 @@ import { CALL_SECRETS } from './column.ts'
 import type { CallSecret, MessageSecrets } from './places.ts'
 import type { Hidden } from './redact-call.ts'
 
-/** Limit on the secrets of one model call, as for a conversation. Older secrets stay `[secret]`. */
+/** Maximum size of the secrets of one model call, as for a conversation. Older secrets stay `[secret]`. */
 const MAX_BYTES = 32 * 1024 * 1024
 
-/** Messages with the secrets that could be read, if there are any. */
+/** Messages with their readable secrets. `hasSecrets`: at least one was readable. */
 type Decrypted = { messages: Message[]; hasSecrets: boolean }
 
 /**
@@ -41,11 +41,11 @@ export async function decryptMessages(
   return { messages: decrypted, hasSecrets: read.size > 0 }
 }
 
-/** Reads the secret arguments of a call. Undefined when they cannot be read. */
+/** Reads the secret arguments of a call. Undefined if they are unreadable. */
 export const readArguments = async (deps: Deps, sessionId: string, call: CallSecret): Promise<Hidden | undefined> =>
   (await readSecrets(deps, sessionId, [call])).get(call)
 
-/** Whether a part is the call, or its result with its content: compaction may have removed that. */
+/** Whether a part is the call, or its result with its content, which compaction may have removed. */
 const holds = (part: ContentPart, { kind, callId }: CallSecret): boolean =>
   kind === 'arguments'
     ? part.type === 'tool_call' && part.id === callId
@@ -59,7 +59,7 @@ function putBack(part: ContentPart, hidden: Hidden): ContentPart {
 
 type Row = { number: number; value: Uint8Array }
 
-/** Reads and decrypts secrets, up to the size limit. Leaves out, and logs, secrets that cannot be read. */
+/** Reads and decrypts secrets, up to the size limit. Omits and logs unreadable secrets. */
 async function readSecrets(deps: Deps, sessionId: string, wanted: CallSecret[]): Promise<Map<CallSecret, Hidden>> {
   const turnIds = wanted.map(({ turnId }) => turnId)
   const steps = wanted.map(({ step }) => step)

@@ -10,8 +10,8 @@ import { type Hidden, MASK } from './redact-call.ts'
 type SecretLocation = { sessionId: string; turnId: string; iteration: number; kind: CallSecretKind }
 
 /**
- * Adds to an event what it leaves out of calls, encrypted, to be recorded in the same transaction. Its data says which
- * calls these are. An event of calls without secrets stays the same.
+ * Adds the encrypted secrets that an event's calls omit, to be recorded in the same transaction. The event's data says
+ * which calls have secrets. An event of calls without secrets stays the same.
  */
 export function withSecrets(
   { secrets }: Deps,

@@ -2,25 +2,25 @@ import { isRecord } from '../../../lib/is-record.ts'
 import type { ModelToolCall } from '../../models/llm/model.ts'
 import type { Tool } from '../capabilities/capability.ts'
 
-/** Text that events hold in the place of a secret value. */
+/** Text in events instead of a secret value. */
 export const MASK = '[secret]'
 
 /** Secret values of a call's arguments or of its result, by the name of the property. */
 export type Hidden = Record<string, unknown>
 
-/** Limit on the JSON of the secrets that are kept of one call, above what any tool takes. */
+/** Maximum JSON size of one call's secrets, above any tool's limits. */
 const MAX_HIDDEN_BYTES = 1024 * 1024
 
-/** Value as events hold it. `hidden` has the secrets that they leave out; undefined if there are none. */
+/** Value as stored in events. `hidden` has its secrets, if there are any. */
 type Redacted<T> = { value: T; hidden?: Hidden | undefined }
 
-/** Call of a model as events hold it. */
+/** Call of a model as stored in events. */
 export type RedactedCall = ModelToolCall & { hidden?: Hidden | undefined }
 
 /**
- * Takes the secrets out of a call, by the marks of its tool. In a call of a tool with marks, properties that the tool
- * does not declare are secret, and so are objects and lists: a model may have put a marked property into the wrong
- * place. If the tool is unknown, perhaps by a misspelt name, all properties are secret. Invalid JSON is not quoted.
+ * Removes the secrets from a call, according to its tool's marks. If the tool has marks, undeclared properties are
+ * secret, and so are objects and lists: a model may have put a marked property into the wrong place. If the tool is
+ * unknown, perhaps because of a misspelt name, all properties are secret. Invalid JSON is not quoted.
  */
 export function redactCall(tool: Tool | undefined, call: ModelToolCall): RedactedCall {
   const marked = tool?.secrets?.arguments ?? []
@@ -38,7 +38,9 @@ export function redactCall(tool: Tool | undefined, call: ModelToolCall): Redacte
   return { ...redacted, argumentsError: 'The arguments have more than 1 MiB of secrets; pass smaller ones.' }
 }
 
-/** Takes the secrets out of a result, given as JSON, by the marks of its tool. Only a JSON object can have secrets. */
+/**
+ * Removes the secrets from a result, given as JSON, according to its tool's marks. Only a JSON object can have secrets.
+ */
 export function redactResult(tool: Tool, text: string): Redacted<string> {
   const marked = tool.secrets?.results
   if (!marked?.length) return { value: text }
@@ -59,5 +61,5 @@ function redactFields(
   return { value: { ...value, ...masks }, hidden: Object.fromEntries(hidden) }
 }
 
-/** Whether a result, as events hold it, has a secret. */
+/** Whether a stored result has a secret. */
 export const isRedactedResult = (result: unknown): boolean => isRecord(result) && Object.values(result).includes(MASK)

@@ -1,14 +1,14 @@
 import { type Hidden, MASK } from './redact-call.ts'
 
-/** A shorter text would be found in words that have nothing to do with it. */
+/** Minimum length of a redacted text. A shorter one would occur in unrelated words. */
 const MIN_LENGTH = 3
-/** Limit on the characters that are searched, once for each secret: about a tenth of a second. */
+/** Maximum number of searched characters, counted once per secret: about a tenth of a second. */
 const MAX_SEARCHED = 200_000_000
 const LEFT_OUT = 'What went wrong is left out, because it may repeat secret values.'
 
 /**
- * Replaces secret values, and the texts, numbers and names in them, wherever a text about their calls repeats one of
- * them whole.
+ * Replaces secret values, and the texts, numbers and names in them, wherever a text about their calls repeats them
+ * whole.
  */
 export function redactText(text: string, hidden: Hidden | undefined): string {
   const forms = formsOf(hidden, text.length)
@@ -29,8 +29,8 @@ export function redactText(text: string, hidden: Hidden | undefined): string {
 }
 
 /**
- * Replaces the secrets in what a log or a stack has of an error. Its class, code and reason stay, by which an outage is
- * recognized, and nothing else. Without secrets the error stays the same.
+ * Replaces the secrets in the texts of an error that logs and stacks show. Keeps only its class, code and reason, which
+ * identify an outage. Without secrets the error stays the same.
  */
 export function redactError(error: unknown, hidden: Hidden | undefined): unknown {
   if (hidden === undefined) return error
@@ -39,17 +39,17 @@ export function redactError(error: unknown, hidden: Hidden | undefined): unknown
     const value: unknown = Reflect.get(own, field)
     return [field, { value: typeof value === 'string' ? redactText(value, hidden) : undefined }]
   })
-  // All are defined, even without a value, because getters of the class would not work.
+  // Defines all, even without a value, because getters of the class would not work.
   return Object.create(Object.getPrototypeOf(own), Object.fromEntries(hiddenFields))
 }
 
-/** Returns the texts in which a value may be repeated: as they are, in JSON, and in a text in JSON. */
+/** Returns the forms in which a value may be repeated: unchanged, in JSON, and in a text in JSON. */
 function formsOf(hidden: Hidden | undefined, maxLength: number): Set<string> {
   const forms = new Set<string>()
   const add = (form: string) => {
     if (form.length >= MIN_LENGTH && form.length <= maxLength) forms.add(form)
   }
-  // A list of what is left instead of a recursion: a model can nest values deeply.
+  // A work list instead of recursion, because a model can nest values deeply.
   const left = Object.values(hidden ?? {})
   while (left.length > 0) {
     const value = left.pop()

@@ -13,7 +13,7 @@ import type { WebPageThreads } from './web-page/threads.ts'
 
 /** Context of a tool's run, besides its arguments. All ids are plain uuids except `callId`, which the model chooses. */
 export type ToolContext = {
-  /** Limits of what `fetchSafely` may reach. */
+  /** Restricts the addresses of `fetchSafely`. */
   outgoing: GuardOptions
   /** Thread pools for work that untrusted input can make slow. */
   threads: { pages: WebPageThreads }
@@ -27,17 +27,17 @@ export type ToolContext = {
   organizationId: string
   sessionId: string
   turnId: string
-  /** Id of the call, unique in the conversation that the model is shown. */
+  /** Id of the call, unique in the model's conversation. */
   callId: string
-  /** Key of the call among all calls of all sessions, the same for all its runs. Has only characters of a header. */
+  /** Key of the call among all calls of all sessions, the same for all its runs. Valid in a header. */
   idempotencyKey: string
-  /** True when an earlier run of this call was interrupted and may have had its effect. */
+  /** Whether an earlier run of this call was interrupted and may have had its effect. */
   mayHaveRun: boolean
-  /** Configuration of the capability that the tool belongs to, by the agent or the session. */
+  /** Configuration of the tool's capability by the agent or the session. */
   config: unknown
   /** Answers of the client to the questions of earlier runs of this call; see `InputRequired`. */
   answers: Answers[]
-  /** Tells clients how far the call is, at any pace: the newest is shown about every 100 ms. */
+  /** Reports progress to clients, at any rate: the latest is published about every 100 ms. */
   report: (progress: Progress) => void
   /** Aborts when the tool times out, the turn is cancelled or the process stops. */
   signal: AbortSignal
@@ -47,40 +47,38 @@ export type Tool = {
   name: string
   displayName: string
   description: string
-  /** JSON Schema object; `run` gets only arguments that it allows. */
+  /** JSON Schema object. `run` receives only valid arguments. */
   parameters: Record<string, unknown>
-  /**
-   * Owner of the schema `parameters`. A stranger's schema is never compiled in process, and not kept.
-   */
+  /** Owner of the schema `parameters`. An external schema is never compiled in process or cached. */
   schemaOwner?: 'service' | 'external'
   /** Name by which an MCP server knows its tool. Absent for the service's own tools. */
   nameAtServer?: string
-  /** Names that the tool had under former names of its MCP server. */
+  /** Earlier names of the tool, under former names of its MCP server. */
   formerNames?: string[]
-  /** Changes with the tool's description, so that an approval is for this version only. */
+  /** Changes with the tool's description, to limit an approval to this version. */
   version?: string
-  /** True when each call waits for approval, whatever the agent says. */
+  /** Whether each call waits for approval, whatever the agent says. */
   needsApproval?: boolean
   /** Names of the top-level properties of arguments and results whose values are secret: events hold [secret] instead of them. */
   secrets?: { arguments?: string[]; results?: string[] }
   timeoutMs: number
-  /** True when a call that may already have had its effect can be run again. */
+  /** Whether a call may run again that may already have had its effect. */
   mayRunAgain: boolean
   /**
-   * Runs a call. Throws `ToolError` for what the model should know; any other error is logged and reported in general
+   * Runs a call. Throws `ToolError` with a message for the model; other errors are logged and reported in general
    * terms.
    */
   run(args: Record<string, unknown>, run: ToolContext): Promise<ToolOutput>
 }
 
-/** Failure that is reported to the model, with a sentence that helps it to do better. */
+/** Failure reported to the model, in a sentence that helps it to correct the call. */
 export class ToolError extends Error {
   override name = 'ToolError'
 }
 
-/** Session as an addition to its prompt reads it. */
+/** Session, as additions to its prompt read it. */
 export type PromptSession = {
-  /** Reads at most `maxBytes` of a file. Undefined when there is none. */
+  /** Reads at most `maxBytes` of a file. Undefined if it does not exist. */
   readFile(path: string, maxBytes: number): Promise<FileBeginning | undefined>
 }
 
@@ -98,26 +96,26 @@ export type Capability = {
   category: string
   /** Name of an icon, for user interfaces. */
   icon?: string
-  /** Ids of the capabilities that are added with this one, before it. */
+  /** Ids of the capabilities that are added before this one. */
   dependencies: string[]
   features: Feature[]
   /**
-   * Text that the capability adds to the system prompt. A function makes it anew for each model call; where there is no
-   * session, it adds nothing.
+   * Text that the capability adds to the system prompt. A function makes it for each model call; without a session it
+   * adds nothing.
    */
   systemPrompt?: string | ((session: PromptSession) => Promise<string>)
-  /** Files that a session has from its creation on. */
+  /** Files of every new session. */
   files?: MountedFile[]
   tools: Tool[]
-  /** Present for an MCP server, of whose tools a configuration may choose some: false while its list is not known. */
+  /** Present for an MCP server, whose tools a configuration may select: false while its list is unknown. */
   areServerToolsKnown?: boolean
-  /** Beginning of the names of an MCP server's tools. */
+  /** Prefix of the names of an MCP server's tools. */
   toolPrefix?: string
-  /** Beginnings that those names had under former names of the server. */
+  /** Earlier prefixes, under former names of the server. */
   formerPrefixes?: string[]
   /**
-   * Present when the capability may be out of date: brings its record up to date, for a short time, before a model is
-   * asked. Resolves with true when the record has changed. Rejects only with the signal's reason.
+   * Present if the capability may be out of date: updates its record, within a short time, before a model call.
+   * Resolves with true if the record has changed. Rejects only with the signal's reason.
    */
   freshen?: (signal: AbortSignal) => Promise<boolean>
 }

@@ -2,14 +2,15 @@ import type { ToolDefinition } from '../../../contract/tools.ts'
 import type { Capability, Tool } from './capability.ts'
 import type { ResolvedCapability } from './resolve.ts'
 
-/** Beginning of the names of all tools of MCP servers. */
+/** Prefix of the names of all MCP servers' tools. */
 const OF_SERVERS = 'mcp_'
 
 /**
- * Guards tools of MCP servers that were renamed after their guard was written. A guard is for each server whose present
- * or former prefix begins its name, or for all servers if there is none. It holds the tool that it names. While such a
- * server does not list that tool, all its tools wait for approval, except tools with a policy of their own under a name
- * that the server has never changed. `inactive` are the prefixes of known servers that are not in use.
+ * Guards tools of MCP servers that were renamed after their guard was written. A guard applies to each server with a
+ * present or former prefix that begins the guard's name, or to all servers if there is no such server. It protects the
+ * tool that it names. While a server does not list that tool, all the server's tools wait for approval, except tools
+ * with their own policy under a name that the server has never changed. `inactive` are the prefixes of known servers
+ * that are not in use.
  */
 export function guardRenamed(
   capabilities: ResolvedCapability[],
@@ -54,7 +55,7 @@ const guardsOf = (definitions: ToolDefinition[]): string[] =>
     .filter(isGuard)
     .map(({ name }) => name)
 
-/** Whether a definition says who runs a tool. Another display name alone takes no approval away. */
+/** Whether a definition determines who runs a tool. A new display name alone does not remove an approval. */
 const hasPolicy = (definition: ToolDefinition | undefined): boolean =>
   definition !== undefined && (definition.type === 'client_side' || definition.policy !== undefined)
 

@@ -13,7 +13,7 @@ export function composePrompt(base: string, capabilities: ResolvedCapability[]):
   return additions.join('\n\n')
 }
 
-/** Like `composePrompt`, with the additions that depend on the session. Rejects when one of them cannot be made. */
+/** Like `composePrompt`, with the additions that depend on the session. Rejects if one of them fails. */
 export async function composeSessionPrompt(
   base: string,
   capabilities: ResolvedCapability[],
@@ -27,6 +27,9 @@ export async function composeSessionPrompt(
   return composePrompt(base, await Promise.all(spoken))
 }
 
-/** Escapes the prompt's own tags: text of a session or a skill must not end its part of the prompt, or begin another one. */
+/**
+ * Escapes the prompt's own tags, so that text of a session or a skill cannot end its part of the prompt or begin
+ * another one.
+ */
 export const escapeTags = (text: string): string =>
   text.replace(/<(?=\s{0,9}\/?\s{0,9}(?:capability|system-prompt)\b)/gi, '&lt;')

@@ -5,8 +5,7 @@ export type ResolvedCapability = { capability: Capability; config: unknown }
 
 /**
  * Resolves the capabilities of agent and session, in their order, dependencies before dependents, each once. The last
- * configuration of a capability wins. Unknown and unavailable ones are left out, because an agent may outlive a
- * capability.
+ * configuration of a capability wins. Skips unknown and unavailable ones, because an agent may outlive a capability.
  */
 export function resolveCapabilities(refs: AgentCapabilityConfig[], registry: Capability[]): ResolvedCapability[] {
   const available = new Map(

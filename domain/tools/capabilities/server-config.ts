@@ -1,11 +1,11 @@
 import { isRecord } from '../../../lib/is-record.ts'
 
-/** Choice among an MCP server's tools by their names; `all` where nothing is chosen. */
+/** Selection of an MCP server's tools by name; `all` by default. */
 export type ToolChoice = 'all' | Set<string>
 
 /**
- * Returns which tools of an MCP server a configuration chooses. Undefined for an invalid one: it means some tools, and
- * nobody knows which.
+ * Returns the tools of an MCP server that a configuration selects. Undefined for an invalid configuration, whose
+ * selection is unknown.
  */
 export function toolChoiceOf(config: unknown): ToolChoice | undefined {
   if (config == null) return 'all'

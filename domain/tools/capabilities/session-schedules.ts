@@ -1,6 +1,6 @@
 /**
- * Schedule as the tools of its session answer it. `at` and `next_run` are ISO 8601; `cron` is in `timezone`. `next_run`
- * is null when it is over, disabled, or not known yet.
+ * Schedule as returned by the tools of its session. `at` and `next_run` are ISO 8601; `cron` is in `timezone`.
+ * `next_run` is null if the schedule is over or disabled, or if it is unknown.
  */
 export type SessionSchedule = {
   name: string
@@ -11,18 +11,18 @@ export type SessionSchedule = {
   next_run: string | null
 } & ({ cron: string } | { at: string })
 
-/** Message to be posted in the session: by a cron expression, or once. A time without offset is one of `timezone`. */
+/** Message to be posted in the session: by a cron expression, or once. A time without offset is in `timezone`. */
 export type NewSessionSchedule = { name: string; message: string; timezone: string } & (
   | { cron: string }
   | { at: string }
 )
 
-/** The schedules that tool calls have made in a session. Administrators' are neither listed nor deleted. */
+/** Schedules created by a session's tool calls. Administrators' schedules are neither listed nor deleted. */
 export type SessionSchedules = {
-  /** Throws `invalid`, and `conflict` for a name that is taken and beyond a quota. */
+  /** Throws `invalid`, and `conflict` for a taken name and beyond a quota. */
   create(wanted: NewSessionSchedule): Promise<SessionSchedule>
   /** Lists all, by name: a session has at most 50. */
   list(): Promise<SessionSchedule[]>
-  /** Returns whether there was one. */
+  /** Returns whether it existed. */
   delete(name: string): Promise<{ deleted: boolean }>
 }

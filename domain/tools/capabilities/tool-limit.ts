@@ -5,15 +5,15 @@ import { escapeTags } from './prompt.ts'
 import type { ResolvedCapability } from './resolve.ts'
 import { type ToolChoice, toolChoiceOf } from './server-config.ts'
 
-/** Limit on the tools of a prompt, as providers have it. */
+/** Maximum number of tools in a prompt, the providers' own limit. */
 export const MAX_TOOLS = 128
 const MAX_NAMES_SHOWN = 50
 const MAX_NAME_SHOWN = 128
 
 /**
- * Leaves out tools of MCP servers that a configuration does not name, and tools beyond the limit: the service's and the
+ * Removes tools of MCP servers that a configuration does not name, and tools beyond the limit: the service's and the
  * client's tools come first, then servers' tools in the order of their capabilities. The prompt of a capability says
- * which of its tools were left out, and which named tools its server does not have.
+ * which of its tools were removed, and which named tools its server does not have.
  */
 export function withinToolLimit(
   capabilities: ResolvedCapability[],
@@ -45,20 +45,20 @@ const ownNames = (capabilities: ResolvedCapability[]): string[] =>
 const chosenBy = (choice: ToolChoice | undefined, tools: Tool[]): Tool[] =>
   tools.filter(({ nameAtServer: name }) => name === undefined || choice === 'all' || choice?.has(name))
 
-/** Returns what a model and its user are to know of a configuration. */
+/** Returns the notes about a configuration for a model and its user. */
 function configNotes(choice: ToolChoice | undefined, { areServerToolsKnown, tools }: Capability): string[] {
   if (choice === undefined)
     return ['None of the tools is offered, because the configuration of this capability is wrong.']
   if (choice === 'all' || !areServerToolsKnown) return []
   const known = new Set(tools.map(({ nameAtServer }) => nameAtServer))
-  // A user has written them: they may have lines and tags.
+  // Written by a user, so they may have line breaks and tags.
   const unknown = [...choice]
     .filter((name) => !known.has(name))
     .map((name) => escapeTags(JSON.stringify(cutAt(name, MAX_NAME_SHOWN))))
   return unknown.length === 0 ? [] : [`The server has no tools named ${shortList(unknown)}.`]
 }
 
-/** Says which tools are missing. The service has made their names, so they need no escape. */
+/** Returns a note about the removed tools. Their names come from the service and need no escape. */
 function leftOutNotes(leftOut: Tool[]): string[] {
   if (leftOut.length === 0) return []
   return [

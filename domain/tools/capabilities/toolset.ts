@@ -6,15 +6,15 @@ import type { ResolvedCapability } from './resolve.ts'
 export type OfferedTool = {
   spec: ToolSpec
   displayName: string
-  /** Policy on who runs it: the service, the service after a person's approval, or the client. */
+  /** Who runs it: the service, the service after a person's approval, or the client. */
   policy: ToolPolicy
-  /** Tool that the service runs; absent for a client's tool. */
+  /** Tool of the service; absent for a client's tool. */
   tool?: Tool
-  /** Configuration of the capability that the tool belongs to, by the agent or the session. */
+  /** Configuration of the tool's capability by the agent or the session. */
   config?: unknown
 }
 
-/** Tools that a model is offered, by name. */
+/** Tools offered to a model, by name. */
 export type Toolset = Map<string, OfferedTool>
 
 /**
@@ -42,8 +42,8 @@ export function buildToolset(
 }
 
 /**
- * Returns the definitions that count beside these capabilities: a client's tool takes the place of one of theirs only
- * where it says so. It may have been defined before they had it.
+ * Returns the definitions that apply with these capabilities: a client's tool replaces a capability's tool only if it
+ * says so. It may have been defined before the capability had that tool.
  */
 export function withoutTakers(capabilities: ResolvedCapability[], definitions: ToolDefinition[]): ToolDefinition[] {
   const names = new Set(capabilities.flatMap(({ capability }) => capability.tools.map(({ name }) => name)))
@@ -52,7 +52,7 @@ export function withoutTakers(capabilities: ResolvedCapability[], definitions: T
 
 /**
  * Returns the definitions of an agent and its session; the session's win. Without a policy, a session's definition of a
- * builtin tool keeps the agent's policy: nobody takes an approval away by renaming a tool.
+ * builtin tool keeps the agent's policy, so that a new display name does not remove an approval.
  */
 export function mergeDefinitions(agentTools: ToolDefinition[], sessionTools: ToolDefinition[]): ToolDefinition[] {
   const merged = new Map(agentTools.map((definition) => [definition.name, definition]))

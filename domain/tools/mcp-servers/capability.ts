@@ -15,7 +15,7 @@ const CALL_MS = 10 * 60_000 + 30_000
 const MAX_DISPLAY_NAME = 300
 const MAX_LEFT_OUT_SHOWN = 10
 
-/** Returns the capability of an MCP server: its tools, as they were last read. */
+/** Returns the capability of an MCP server, with its tools as last read. */
 export function serverCapability(deps: Deps, row: UsedServer): Capability {
   const found = toolsOf(row)
   const { named, leftOut } = nameTools(row.slug, found?.tools ?? [])
@@ -42,7 +42,7 @@ export function serverCapability(deps: Deps, row: UsedServer): Capability {
   }
 }
 
-/** Adds to a server's description which tools cannot be used, and which list an administrator sees who accepts it. */
+/** Adds the unusable tools to a server's description, and the time of the list that an administrator would accept. */
 function describe({ description, toolsChangedAt }: UsedServer, leftOut: LeftOut[]): string {
   const parts = [description ?? '']
   if (leftOut.length > 0) {
@@ -64,7 +64,7 @@ function instructionsOf({ name, toolsPolicy }: UsedServer, found: StoredTools | 
   return `Instructions of the MCP server ${quoted(name)} for its tools:\n${escapeTags(instructions)}`
 }
 
-/** Returns why a server has no tools. Undefined when they are known. */
+/** Returns the reason why a server has no tools. Undefined if they are known. */
 function whyWithout({ name, tools, toolsError, isTooMuch }: UsedServer): string | undefined {
   if (isTooMuch) {
     return `The tools of the MCP server ${quoted(name)} are left out, because the lists of tools of all servers are too large together.`
@@ -74,7 +74,7 @@ function whyWithout({ name, tools, toolsError, isTooMuch }: UsedServer): string 
   return `The tools of the MCP server ${quoted(name)} are not available at the moment, because they could not be read.`
 }
 
-/** A name must not end its part of the prompt. */
+/** Prevents a name from ending its part of the prompt. */
 const quoted = (name: string): string => JSON.stringify(name).replaceAll('<', '&lt;')
 
 type Named = { name: string; tool: StoredTool; isAccepted: boolean }

@@ -6,7 +6,7 @@ import type { Credentials } from './credentials.ts'
 const OF_TRANSPORT =
   /^(accept|accept-encoding|connection|content-.*|expect|host|keep-alive|last-event-id|mcp-.*|proxy-.*|te|trailer|transfer-encoding|upgrade)$/
 
-/** Returns the headers of a server as they are to be stored, as `mergeHeaders` does. */
+/** Merges a server's headers for storage, as `mergeHeaders` does. */
 export const mergeServerHeaders = (given: Record<string, string>, stored: Record<string, string>) =>
   mergeHeaders(given, stored, { field: 'headers', isReserved: (name) => OF_TRANSPORT.test(name) })
 

@@ -17,8 +17,8 @@ import { getServer } from './read.ts'
 import { slugOf } from './tool-names.ts'
 
 /**
- * Adds a server and begins to read its tools. Throws `invalid` for an address that may not be called and for headers
- * that cannot be sent, and `conflict` for a taken name and beyond the quota.
+ * Adds a server and begins to read its tools. Throws `invalid` for a forbidden address and invalid headers, and
+ * `conflict` for a taken name and beyond the quota.
  */
 export async function createServer(
   deps: Deps,

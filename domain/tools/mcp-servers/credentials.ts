@@ -14,7 +14,7 @@ export type Credentials = { apiKey: string; headers: Record<string, string> }
 
 type ServerKey = Pick<McpServer, 'organizationId' | 'id'>
 
-/** Returns the columns of a server's credentials: encrypted, and what is shown of them in plain. */
+/** Returns the columns of a server's credentials: encrypted, and their visible part in plain. */
 export function credentialColumns(
   { secrets }: Deps,
   { organizationId, id }: ServerKey,
@@ -40,7 +40,7 @@ export function readCredentials(
   return { apiKey: api_key, headers }
 }
 
-/** Describes stored credentials that nothing can read any more. */
+/** Describes stored credentials that no process can read. */
 export const damagedCredentials = (name: string): string =>
   `The stored credentials of ${name} are damaged and cannot be read; set them again`
 

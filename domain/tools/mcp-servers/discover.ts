@@ -24,11 +24,11 @@ import {
   toolsOf,
 } from './tools.ts'
 
-/** How long a list holds: as the server says, within bounds. Servers that say nothing of it may send 0. */
+/** Lifetime of a list: the server's value within bounds. Servers without a preference may send 0. */
 const TTL_MS = 3_600_000
 const MIN_TTL_MS = 10_000
 const MAX_TTL_MS = 24 * 3_600_000
-/** Time after a failure until the next attempt. */
+/** Delay of the next attempt after a failure. */
 const RETRY_AFTER_MS = 60_000
 
 const MAX_SCHEMA_LEVELS = 100
@@ -37,13 +37,13 @@ const MAX_SENTENCE = 500
 
 const UNEXPECTED = 'The tools could not be read because of an error in the service'
 
-/** Tells whether the tools of a server are to be read again. */
+/** Reports whether the tools of a server must be read again. */
 export const isStale = ({ status, toolsExpireAt }: ServerRow): boolean =>
   status === 'active' && (toolsExpireAt === null || toolsExpireAt.getTime() <= Date.now())
 
 /**
- * Reads the tools of a server again and stores them, or why that failed. Resolves with true when anything was stored.
- * Never rejects: what nobody can be told is logged.
+ * Reads the tools of a server again and stores them, or the reason for the failure. Resolves with true if anything was
+ * stored. Never rejects: other errors are logged.
  */
 export async function refreshTools(deps: Deps, row: ServerRow): Promise<boolean> {
   try {
@@ -55,8 +55,8 @@ export async function refreshTools(deps: Deps, row: ServerRow): Promise<boolean>
 }
 
 /**
- * Refreshes the tools for a turn, which waits only for a short time: what takes longer goes on, for the next turn.
- * Throws the signal's reason.
+ * Refreshes the tools for a turn, which waits only briefly: a longer discovery continues for the next turn. Throws the
+ * signal's reason.
  */
 export async function refreshSoon(deps: Deps, row: ServerRow, signal: AbortSignal): Promise<boolean> {
   const isKnown = row.toolsDiscoveredAt !== null || row.toolsError !== null
@@ -69,7 +69,7 @@ export async function refreshSoon(deps: Deps, row: ServerRow, signal: AbortSigna
   return isStored
 }
 
-/** Marks the tools as expired, after the server has said that they have changed. Never rejects. */
+/** Marks the tools as expired, after the server has reported a change. Never rejects. */
 export async function expireTools(deps: Deps, { organizationId, id, revision }: ServerRow): Promise<void> {
   try {
     const where = { organizationId, id, revision }
@@ -106,7 +106,7 @@ function sentenceOf(deps: Deps, row: ServerRow, error: unknown): string {
   return storableText(cutAt(sentence, MAX_SENTENCE))
 }
 
-/** Leaves out tools that models could not be given: whose names are taken, or whose schemas do not compile. */
+/** Removes tools that models cannot use: their names are taken, or their schemas do not compile. */
 async function usableTools(deps: Deps, row: ServerRow, found: Discovered): Promise<StoredTools> {
   const leftOut = [...found.leftOut]
   const candidates: ListedTool[] = []
@@ -132,7 +132,7 @@ async function usableTools(deps: Deps, row: ServerRow, found: Discovered): Promi
   }
 }
 
-/** Stores a list, unless the server was changed meanwhile. The first list of a server is accepted as it is. */
+/** Stores a list, unless the server was changed meanwhile. The first list of a server is accepted automatically. */
 const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: StoredTools): Promise<boolean> =>
   update(deps, row, (locked) => {
     const now = Date.now()
@@ -141,13 +141,13 @@ const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: Stored
     const column = storableJson(tools)
     const ttlMs = Math.min(Math.max(found.ttlMs || TTL_MS, MIN_TTL_MS), MAX_TTL_MS)
     return {
-      // Prisma's type of JSON lacks `undefined`, which is left out.
+      // Prisma's JSON type lacks `undefined`, which it omits.
       tools: column as unknown as Prisma.InputJsonObject,
       toolsBytes: Buffer.byteLength(JSON.stringify(column)),
       acceptedTools: [...(accepted ?? fingerprints)],
       protocol: found.protocol == null ? Prisma.DbNull : storableJson(found.protocol),
       toolsDiscoveredAt: new Date(now),
-      // An expiry that was set meanwhile stays: it announces a change that this list may not have.
+      // Keeps an expiry that was set meanwhile: it announces a change that this list may not have.
       ...(isSame(locked.toolsExpireAt, row.toolsExpireAt) && { toolsExpireAt: new Date(now + ttlMs) }),
       toolsChangedAt: changedAt(locked, fingerprints, now),
       toolsError: null,
@@ -156,7 +156,7 @@ const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: Stored
 
 const isSame = (one: Date | null, other: Date | null): boolean => one?.getTime() === other?.getTime()
 
-/** Returns since when the tools differ from the accepted ones. Each new list gets another time. */
+/** Returns the time since which the tools differ from the accepted ones. Each new list gets a new time. */
 function changedAt(row: ServerRow, fingerprints: Fingerprints, now: number): Date | null {
   if (areEqual(fingerprints, acceptedOf(row) ?? fingerprints)) return null
   const before = row.toolsChangedAt
@@ -165,11 +165,11 @@ function changedAt(row: ServerRow, fingerprints: Fingerprints, now: number): Dat
   return new Date(Math.max(now, (before?.getTime() ?? 0) + 1))
 }
 
-/** Stores why the tools could not be read. The previous list stays. */
+/** Stores the reason why the tools could not be read. Keeps the previous list. */
 const storeFailure = (deps: Deps, row: ServerRow, sentence: string): Promise<boolean> =>
   update(deps, row, () => ({ toolsError: sentence, toolsExpireAt: new Date(Date.now() + RETRY_AFTER_MS) }))
 
-/** Changes a server's row, unless another server is meant or other credentials are sent by now. */
+/** Changes a server's row, unless its address or credentials have changed meanwhile. */
 const update = (
   deps: Deps,
   row: ServerRow,

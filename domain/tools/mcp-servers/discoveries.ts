@@ -6,12 +6,12 @@ import type { Owners } from '../../kit/owners.ts'
 export type Discoveries = {
   /**
    * Runs the discovery of a server, or joins a running one. Aborts a discovery for an earlier revision. Resolves with
-   * false when the process has no room for it, or stops.
+   * false if the process has no room for it, or stops.
    */
   run(server: Server, work: (signal: AbortSignal) => Promise<boolean>): Promise<boolean>
   /**
-   * Returns how long a turn may wait for the discovery of a server, less the time that it has run already: a discovery
-   * that hangs costs a turn its wait only once. With `isKnown`, the turn can use the previous list of tools.
+   * Returns how long a turn may wait for the discovery of a server, minus its running time so far: a hanging discovery
+   * costs a turn its wait only once. `isKnown`: the turn can use the previous list of tools.
    */
   patienceMs(server: Server, isKnown: boolean): number
   /** Aborts all discoveries, and waits for them. */
@@ -27,19 +27,19 @@ export type Waits = { knownMs: number; firstMs: number; placeMs: number }
 const WAITS: Waits = { knownMs: 2000, firstMs: 30_000, placeMs: 10_000 }
 
 /**
- * Limits on the discoveries that run at once: many, because most of them wait for their server. If all discoveries of
- * one owner hang, seven other owners still have slots. The client bounds the memory of each.
+ * Maximum number of concurrent discoveries: many, because most wait for their server. If all discoveries of one owner
+ * hang, seven other owners still have slots. The client bounds the memory of each.
  */
 const AT_ONCE = 64
 const AT_ONCE_OF_OWNER = 8
-/** Time for which a server counts as known after there was no room for its discovery. */
+/** Time that a server counts as known after there was no room for its discovery. */
 const REFUSED_MS = 60_000
 
 export function createDiscoveries(ownerOf: Owners['ownerOf'], waits: Waits = WAITS): Discoveries {
   const slots = createFairQueue(AT_ONCE, waits.placeMs, { maxOfOwner: AT_ONCE_OF_OWNER })
   /** The latest discovery of each server. */
   const running = new Map<string, Running>()
-  /** When servers were refused, the latest ones last. */
+  /** Times at which servers were refused, latest last. */
   const refusals = new Map<string, number>()
   const unfinished = new Set<Promise<boolean>>()
   const closing = new AbortController()
@@ -57,7 +57,7 @@ export function createDiscoveries(ownerOf: Owners['ownerOf'], waits: Waits = WAI
     const owner = await ownerOf(server.organizationId)
     const begin = async () => {
       refusals.delete(keyOf(server))
-      // The work may only listen for an abort that is to come.
+      // The work may listen only for a later abort.
       signal.throwIfAborted()
       return work(signal)
     }

@@ -3,7 +3,7 @@ import type { Deps } from '../deps.ts'
 import type { McpEndpoint } from '../mcp/protocol/client.ts'
 import { readCredentials } from './credentials.ts'
 
-/** Returns what is needed to connect to a server. Throws `UnreadableSecret`. */
+/** Returns the data for connecting to a server. Throws `UnreadableSecret`. */
 export function endpointOf(deps: Deps, row: McpServer): McpEndpoint {
   const { organizationId, id, revision, name, url, protocol } = row
   const { apiKey, headers } = readCredentials(deps, row)

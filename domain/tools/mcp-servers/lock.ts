@@ -3,7 +3,7 @@ import { conflict } from '../../kit/errors.ts'
 
 type ServerKey = Pick<McpServer, 'organizationId' | 'id'>
 
-/** Locks and reads a server. Null when it is gone. */
+/** Locks and reads a server. Null if it is gone. */
 export async function lockServer(
   tx: Prisma.TransactionClient,
   { organizationId, id }: ServerKey,
@@ -13,7 +13,7 @@ export async function lockServer(
   return tx.mcpServer.findUnique({ where: { organizationId_id: { organizationId, id } } })
 }
 
-/** Throws `conflict` when another server's tools have the names that this one's would have. */
+/** Throws `conflict` if another server's tools would have the same names. */
 export async function requireFreeSlug(
   tx: Prisma.TransactionClient,
   { organizationId, id, name, slug }: ServerKey & Pick<McpServer, 'name' | 'slug'>,

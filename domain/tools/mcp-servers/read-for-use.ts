@@ -2,15 +2,15 @@ import { Prisma, type McpServer as ServerRow } from '../../../prisma/generated/c
 import type { Deps } from '../deps.ts'
 import { slugOfTool } from './tool-names.ts'
 
-/** Limit on the lists of tools that are read at once, as JSON. A single list is always below it. */
+/** Maximum JSON size of the lists of tools that are read at once. A single list is always smaller. */
 export const MAX_LISTS_BYTES = 2 * 1024 * 1024
 
-/** Server as prompts and calls use it. `isTooMuch` tells that its tools were left out, because there was no room. */
+/** Server as prompts and calls use it. `isTooMuch`: its tools were omitted for lack of room. */
 export type UsedServer = ServerRow & { isTooMuch?: boolean }
 
 /**
- * Reads the servers with these ids, also disabled ones, with the tools of active ones while there is room, in the order
- * of the ids. To run one tool, only its server is read. Accepted tools are read only where they matter.
+ * Reads the servers with these ids, including disabled ones, with the tools of active ones while there is room, in the
+ * order of the ids. To run one tool, only its server is read. Accepted tools are read only where they matter.
  */
 export async function readServersForUse(
   deps: Deps,
@@ -21,7 +21,7 @@ export async function readServersForUse(
   const slug = toolName === undefined ? undefined : slugOfTool(toolName)
   if (ids.length === 0 || (toolName !== undefined && slug === undefined)) return []
   const named = slug === undefined ? Prisma.empty : Prisma.sql`AND slug = ${slug}`
-  // Values that are not selected stay where they are stored: neither the sum nor the order reads a list.
+  // Unselected values are not read: neither the sum nor the order reads a list.
   return deps.db.$queryRaw<UsedServer[]>`
     SELECT id, organization_id AS "organizationId", name, slug, former_slugs AS "formerSlugs", description, url,
       status::text,

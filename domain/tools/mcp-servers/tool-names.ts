@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { ListedTool } from '../mcp/protocol/client.ts'
 
-/** Limit of model providers on the name of a tool. */
+/** Model providers' maximum length of a tool's name. */
 const MAX_NAME = 64
 const MAX_SLUG = 32
-/** Length of a long slug's beginning: with its hash it has `MAX_SLUG` characters. */
+/** Length of a long slug's beginning, which with its hash has `MAX_SLUG` characters. */
 const SLUG_BEGINNING = 23
 const HASH_DIGITS = 8
 const LETTERS_HASH_DIGITS = 6
@@ -16,8 +16,8 @@ const hashOf = (text: string, digits: number): string =>
   createHash('sha256').update(text).digest('hex').slice(0, digits)
 
 /**
- * Returns what a server's name is in the names of its tools: 1 to 32 of [a-z0-9_-], with no underscore at the edges and
- * no two in a row. A hash of the name stands for letters that are lost.
+ * Returns the form of a server's name in its tools' names: 1 to 32 of [a-z0-9_-], without underscores at the edges or
+ * two in a row. A hash of the name replaces lost letters.
  */
 export function slugOf(name: string): string {
   const plain = trimmed(
@@ -43,13 +43,13 @@ export function toolNameOf(slug: string, tool: string): string {
   return `${prefix}${plain.slice(0, room)}_${hashOf(tool, HASH_DIGITS)}`
 }
 
-/** Returns the slug of the server whose tools have names like this one. Undefined for a name that no server's tool has. */
+/** Returns the slug of the server to whose tools the name belongs. Undefined for a name that no server's tool has. */
 export const slugOfTool = (name: string): string | undefined => /^mcp_([a-z0-9_-]{1,32}?)__/.exec(name)?.[1]
 
-/** Tools of a server under the names that models know; `leftOut` are those whose names another tool has already. */
+/** Tools of a server under their names for models. `leftOut` are the tools whose names are taken. */
 export type NamedTools<T> = { named: { name: string; tool: T }[]; leftOut: { name: string; reason: string }[] }
 
-/** Names a server's tools. Of two with one name the first has it. */
+/** Names a server's tools. Of two with the same name, the first gets it. */
 export function nameTools<T extends Pick<ListedTool, 'name'>>(slug: string, tools: T[]): NamedTools<T> {
   const byName = new Map<string, T>()
   const leftOut: NamedTools<T>['leftOut'] = []

@@ -11,8 +11,8 @@ export type LeftOut = { name: string; reason: string }
 export type StoredTools = { tools: StoredTool[]; leftOut: LeftOut[]; instructions?: string | undefined }
 
 /**
- * Fingerprints of tools by their names. The column `accepted_tools` has pairs: an object would lose a tool that is named
- * like a part of every object.
+ * Fingerprints of tools by their names. The column `accepted_tools` has pairs, because an object would lose a tool
+ * named like a built-in property.
  */
 export type Fingerprints = ReadonlyMap<string, string>
 
@@ -31,7 +31,7 @@ export const fingerprintsOf = (tools: StoredTool[]): Fingerprints =>
 export const areEqual = (some: Fingerprints, others: Fingerprints): boolean =>
   some.size === others.size && [...some].every(([name, fingerprint]) => others.get(name) === fingerprint)
 
-/** Returns a hash of everything that a server says about a tool. The order of fields does not count. */
+/** Returns a hash of a tool's complete listing. The order of fields does not matter. */
 export const fingerprintOf = ({
   name,
   title,
@@ -44,7 +44,7 @@ export const fingerprintOf = ({
     .update(canonicalJson({ name, title, description, inputSchema, isReadOnly, isIdempotent }))
     .digest('base64url')
 
-/** Returns the version of a tool that an approval is for: its server and its fingerprint. */
+/** Returns the version of a tool for approvals: its server and its fingerprint. */
 export const versionOf = (serverId: string, { fingerprint }: StoredTool): string =>
   createHash('sha256').update(`${serverId} ${fingerprint}`).digest('base64url')
 

@@ -19,9 +19,9 @@ import { fingerprintsOf, toolsOf } from './tools.ts'
 type Changes = Prisma.McpServerUncheckedUpdateInput
 
 /**
- * Changes a server. The next call uses the change, and its tools are read again when another server answers or other
- * credentials are sent. Throws `not_found`, `invalid` as for a new server and for another address without the
- * credentials for it, and `conflict` for a taken name, tools that have changed again and credentials that are damaged.
+ * Changes a server, from the next call on. Reads its tools again if its address or credentials have changed. Throws
+ * `not_found`, `invalid` as for a new server and for a new address without its credentials, and `conflict` for a taken
+ * name, tools that have changed again and damaged credentials.
  */
 export async function patchServer(
   deps: Deps,
@@ -52,12 +52,12 @@ export async function patchServer(
   return getServer(deps, actor, id)
 }
 
-/** Former names of a server that are kept: each tool has one more of each. */
+/** Maximum number of a server's former names. Each tool has one more name for each. */
 const MAX_FORMER_SLUGS = 100
 
 /**
- * A new name is one for the tools, too: their names are made from the row. The former ones are kept, because approvals on
- * tools may name them. Throws `conflict` for a taken name and beyond the limit.
+ * Returns the changes for a new name, which also renames the tools. Keeps the former names, because approvals may use
+ * them. Throws `conflict` for a taken name and beyond the limit.
  */
 async function nameChanges(tx: Prisma.TransactionClient, row: ServerRow, name: string | null | undefined) {
   if (name == null) return {}
@@ -70,7 +70,7 @@ async function nameChanges(tx: Prisma.TransactionClient, row: ServerRow, name: s
   return { name, slug, formerSlugs }
 }
 
-/** Accepts the tools as they are. Throws `conflict` when they have changed since the caller saw them. */
+/** Accepts the current tools. Throws `conflict` if they have changed since the caller saw them. */
 function acceptTools(row: ServerRow, seen: string): Changes {
   if (row.toolsChangedAt?.getTime() !== Date.parse(seen)) {
     throw conflict('The tools have changed again, or were accepted already; look at them and at tools_changed_at')
@@ -89,7 +89,7 @@ const FORGOTTEN = {
   toolsError: null,
 }
 
-/** Returns the changes of address and credentials. Undefined when both stay as they are. */
+/** Returns the changes of address and credentials. Undefined if neither changes. */
 function connectionChanges(
   deps: Deps,
   row: ServerRow,
@@ -110,10 +110,10 @@ function connectionChanges(
 
 const keepsKey = ({ api_key }: UpdateMcpServerRequest): boolean => api_key == null || api_key === MASK
 
-/** Tells whether any stored header is kept. */
+/** Reports whether any stored header is kept. */
 const keepsHeaders = ({ headers }: UpdateMcpServerRequest): boolean => headers == null || keepsValues(headers)
 
-/** Returns the credentials after a change. Undefined when they stay as they are. */
+/** Returns the credentials after a change. Undefined if they do not change. */
 function newCredentials(deps: Deps, row: ServerRow, input: UpdateMcpServerRequest): Credentials | undefined {
   if (keepsKey(input) && input.headers == null) return undefined
   const isKept = (row.hasApiKey && keepsKey(input)) || (row.headerNames.length > 0 && keepsHeaders(input))
@@ -135,7 +135,7 @@ function readStored(deps: Deps, row: ServerRow): Credentials {
   }
 }
 
-/** Throws `invalid` for a change that would send stored credentials to another server, where its reader would see them. */
+/** Throws `invalid` for a change that would send stored credentials to another server, which would see them. */
 function refuseOtherServer(row: ServerRow, input: UpdateMcpServerRequest, url: string): void {
   if (new URL(url).origin === new URL(row.url).origin) return
   const sentence = 'with another server, because the stored one is for the previous server'

@@ -21,13 +21,13 @@ export type McpClientOptions = GuardOptions & {
   maxConnections?: number
 }
 
-/** Creates the client of all MCP servers that a process calls. See `McpClient`. */
+/** Creates a process's client of all MCP servers. See `McpClient`. */
 export function createMcpClient(options: McpClientOptions): McpClient {
   const times = { ...TIMES, ...options.times }
   const { times: _, maxConnections = MAX_CONNECTIONS, ...guard } = options
   const guarded = createGuardedFetch({
     ...guard,
-    // Calls and connections have limits of their own.
+    // Calls and connections have their own limits.
     headersTimeoutMs: times.callWithProgress,
     idleTimeoutMs: times.callWithProgress,
     maxBytes: MAX_ANSWER_BYTES,

@@ -4,7 +4,7 @@ import type { ResolvedCapability } from '../capabilities/resolve.ts'
 import type { Deps } from '../deps.ts'
 import { slugOfTool, toolNameOf } from '../mcp-servers/tool-names.ts'
 
-/** Guards tools as `guardRenamed` does. Reads the record only for guards of tools that no given server has had. */
+/** Guards tools as `guardRenamed` does. Reads the record only for guards of tools that no given server has or had. */
 export async function guardTools(
   { db }: Deps,
   organizationId: string,

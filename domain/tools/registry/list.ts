@@ -10,7 +10,7 @@ import { serverCapability } from '../mcp-servers/capability.ts'
 import { skillCapability } from '../skills/capability.ts'
 import { readCapabilities } from './read.ts'
 
-/** Servers per page: their tools may have half a megabyte. */
+/** Servers per page. Each server's tools may have half a megabyte. */
 const SERVERS_AT_ONCE = 1
 const SKILLS_AT_ONCE = 100
 

@@ -4,13 +4,13 @@ import { readModels } from '../../models/llm/read-models.ts'
 import type { Deps } from '../deps.ts'
 import { idsOf } from './read.ts'
 
-/** Model and capabilities that an agent or a session names. */
+/** References of an agent or a session to a model and capabilities. */
 type Names = { modelId: string | null; capabilities: AgentCapabilityConfig[] }
 
-/** Ids of models and refs of capabilities that are named and do not exist. */
+/** Ids of models and refs of capabilities that no longer exist. */
 export type Missing = ReadonlySet<string>
 
-/** Finds models and capabilities that were deleted after they were named. Looks up only an organization's own. */
+/** Finds referenced models and capabilities that were deleted. Looks up only an organization's own. */
 export async function findMissing(deps: Deps, organizationId: string, named: Names[]): Promise<Missing> {
   const refs = named.flatMap(({ capabilities }) => capabilities.filter(({ ref }) => !isOwn(deps, ref)))
   const models = named.flatMap(({ modelId }) =>
@@ -36,7 +36,7 @@ export async function findMissing(deps: Deps, organizationId: string, named: Nam
 
 const isOwn = ({ capabilities }: Deps, ref: string): boolean => capabilities.some(({ id }) => id === ref)
 
-/** Returns capabilities as they are shown, and whether the model is missing. */
+/** Returns capabilities in their presented form, and whether the model is missing. */
 export const markMissing = (missing: Missing, { modelId, capabilities }: Names) => ({
   ...(modelId !== null && missing.has(modelId) && { missing_model: true }),
   capabilities: capabilities.map((one) => (missing.has(one.ref) ? { ...one, missing: true } : one)),

@@ -7,13 +7,13 @@ import { skillCapability } from '../skills/capability.ts'
 
 type Ref = Pick<AgentCapabilityConfig, 'ref'>
 
-/** Ref of a capability of an organization: of an MCP server or a skill, by its UUID. */
+/** Ref of an organization's MCP server or skill, by its UUID. */
 const OWN_REF = /^(mcp|skill):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 
 /**
- * Returns all capabilities of the service, and the organization's MCP servers and skills that the refs name, also
- * disabled ones. Refs that are unknown or another organization's are left out. Reads the record only if a ref names a
- * server or a skill. With `toolName`, to run one call, the only MCP server is the one whose tools have such names.
+ * Returns all capabilities of the service, and the organization's MCP servers and skills that the refs name, including
+ * disabled ones. Skips unknown refs and other organizations'. Reads the record only if a ref names a server or a skill.
+ * With `toolName`, to run one call, reads only the MCP server whose tools have such names.
  */
 export async function readCapabilities(
   deps: Deps,

@@ -6,7 +6,7 @@ import { type PageStart, type Pages, pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { SKILL_MD_PATH } from './files.ts'
 
-/** Content of a skill: the text of its SKILL.md, and its other files, which are read while they are taken. */
+/** Content of a skill: the text of its SKILL.md, and its other files, read on demand. */
 export type OpenedSkill = { skillMd: string; files: Pages<SkillFileEntry> }
 
 type FileRow = { path: string; isBase64: boolean; bytes: Uint8Array }

@@ -10,7 +10,7 @@ import { readSkillMd, requireValid } from './skill-md.ts'
 
 /**
  * Creates a skill from the text of a SKILL.md. Throws `unprocessable` with all problems of the text, `conflict` for a
- * name that is taken and at the quota, and `too_many`.
+ * taken name and at the quota, and `too_many`.
  */
 export async function createSkill(
   deps: Deps,

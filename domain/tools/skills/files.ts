@@ -5,7 +5,7 @@ import { newUuid } from '../../kit/ids.ts'
 export type NewFile = { path: string; isDirectory: boolean; isBase64: boolean; bytes: Uint8Array<ArrayBuffer> }
 
 export const SKILL_MD_PATH = '/SKILL.md'
-/** Bytes of the files that a statement inserts; a file may have as many itself. */
+/** Maximum bytes of files that one statement inserts. A single file may have as many. */
 const BYTES_AT_ONCE = 1024 * 1024
 const ROWS_AT_ONCE = 100
 
@@ -16,7 +16,7 @@ export const directory = (path: string): NewFile => ({
   bytes: new Uint8Array(),
 })
 
-/** Returns the files of a skill that is only a SKILL.md. */
+/** Returns the files of a skill with only a SKILL.md. */
 export const filesOfText = (skillMd: string): NewFile[] => [directory(''), skillMdFile(skillMd)]
 
 const skillMdFile = (text: string): NewFile => ({
@@ -34,7 +34,7 @@ export async function insertFiles(tx: Prisma.TransactionClient, skillId: string,
   }
 }
 
-/** Replaces the text of SKILL.md. Its file gets a new id, as its content is another one. */
+/** Replaces the text of SKILL.md. Its file gets a new id with the new content. */
 export async function replaceSkillMd(tx: Prisma.TransactionClient, skillId: string, text: string): Promise<void> {
   await tx.skillFile.deleteMany({ where: { skillId, path: SKILL_MD_PATH } })
   await insertFiles(tx, skillId, [skillMdFile(text)])

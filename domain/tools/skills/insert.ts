@@ -11,12 +11,12 @@ export type ValidFields = Required<SkillFields>
 
 type NewSkill = { id: string; source: SkillSource; fields: ValidFields; files: NewFile[] }
 
-/** Time in which a skill must be stored, with the wait for the organization's lock. */
+/** Time limit for storing a skill, including the wait for the organization's lock. */
 export const TIMEOUT_MS = 30_000
 
 /**
- * Inserts a skill with its files; undefined when another run of the request has created it. Throws `conflict` at the
- * quota, and when the organization has a skill of that name.
+ * Inserts a skill with its files; undefined if another run of the request has created it. Throws `conflict` at the
+ * quota and for a taken name.
  */
 export const insertSkill = (
   deps: Deps,
@@ -38,7 +38,7 @@ export const insertSkill = (
     { timeout: TIMEOUT_MS },
   )
 
-/** Throws `conflict` when another skill of the organization has the name. */
+/** Throws `conflict` if another skill of the organization has the name. */
 export async function checkNameFree(
   tx: Prisma.TransactionClient,
   organizationId: string,
@@ -53,6 +53,6 @@ export async function checkNameFree(
 /** Returns the columns of a skill's fields. */
 export const columnsOf = ({ metadata, ...fields }: ValidFields) => ({
   ...fields,
-  // Read from YAML, it has nothing but JSON.
+  // Parsed from YAML, it has only JSON values.
   metadata: metadata as Prisma.InputJsonObject,
 })

@@ -3,7 +3,7 @@ import type { Deps } from '../deps.ts'
 import { bodyOf } from './body.ts'
 import type { SessionSkills } from './session-skills.ts'
 
-/** Files that are listed with a skill: all of an uploaded one. Their paths have at most 1 KiB. */
+/** Maximum number of listed files of a skill, enough for an uploaded one. Their paths have at most 1 KiB. */
 const MAX_FILES = 100
 
 /** Opens a session's skills for a tool call. */

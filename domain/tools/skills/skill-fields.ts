@@ -20,7 +20,7 @@ const MAX_ALLOWED_TOOLS = 2000
 const MAX_METADATA_BYTES = 16 * 1024
 const MAX_VERSION = 100
 const KNOWN = ['name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools']
-/** Number of unknown keys that are named. */
+/** Maximum number of unknown keys that are named. */
 const MAX_NAMED = 20
 const MAX_KEY_SHOWN = 100
 
@@ -45,7 +45,7 @@ export function checkFields(front: Record<string, unknown>): {
   const version = versionOf(metadata, problems)
   const given = { name, description, license, compatibility, metadata, allowedTools, version }
   return {
-    // Absent fields are left out, as the type has them.
+    // Absent fields are omitted, as in the type.
     fields: Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as SkillFields,
     errors: problems.all,
     warnings: [...unknownKeys(front), ...versionWarning(metadata)],
@@ -109,7 +109,7 @@ function metadataOf(value: unknown, problems: Problems): Record<string, unknown>
   return value
 }
 
-/** Returns the tools as one text, of a text or of a list of texts. */
+/** Joins the tools, given as a text or a list of texts, into one text. */
 function allowedToolsOf(value: unknown, problems: Problems): string | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value === 'string') return value
@@ -138,7 +138,7 @@ function unknownKeys(front: Record<string, unknown>): string[] {
   return left === 0 ? named : [...named, `front matter: has ${left} more keys that are ignored`]
 }
 
-/** In YAML 1.0 is the number 1, and 1.10 is 1.1. */
+/** YAML reads 1.0 as the number 1, and 1.10 as 1.1. */
 const versionWarning = (metadata: Record<string, unknown> | undefined): string[] =>
   typeof metadata?.version === 'number'
     ? [`metadata.version: is the number ${metadata.version}; put a version in quotes`]

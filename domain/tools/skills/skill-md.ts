@@ -9,7 +9,7 @@ import { checkFields, type SkillFields } from './skill-fields.ts'
 /** Contents of a SKILL.md, and its problems. `fields` has all readable fields, valid or not. */
 export type SkillMd = {
   fields: SkillFields
-  /** Each as "field: problem". A skill with one is refused. */
+  /** Each as "field: problem". A skill with errors is refused. */
   errors: string[]
   warnings: string[]
 }
@@ -17,12 +17,12 @@ export type SkillMd = {
 const KIB = 1024
 const MAX_FRONT_MATTER_BYTES = 64 * KIB
 const MAX_BODY_BYTES = 100 * KIB
-/** Number of lines from which a skill takes more of a model's context than it should. */
+/** Number of lines above which a skill uses too much of a model's context. */
 const MANY_LINES = 500
 
 /**
- * Reads the text of a SKILL.md and reports all of its problems at once. `owner` is its organization's, for fairness
- * among them. Throws `too_many` when the service is busy with other documents.
+ * Reads the text of a SKILL.md and reports all of its problems at once. `owner` is the organization's, for fairness.
+ * Throws `too_many` when the service is busy with other documents.
  */
 export async function readSkillMd(threads: DocumentThreads, text: string, owner: string): Promise<SkillMd> {
   const warnings = countLines(text) > MANY_LINES ? [`body: SKILL.md has more than ${MANY_LINES} lines`] : []
@@ -60,7 +60,7 @@ const WITHOUT = {
   unclosed: 'is not closed; it ends with a line that is ---',
 }
 
-/** Returns the map that the front matter is, or its problem. */
+/** Returns the front matter's map, or its problem. */
 async function readFrontMatter(
   threads: DocumentThreads,
   yaml: string,
@@ -74,7 +74,7 @@ async function readFrontMatter(
   const { value, line } = answer
   if (value === null) return {}
   if (!isRecord(value)) return `line ${line + 1}: this is not a map of keys and values`
-  // Escapes in quotes can write what Postgres cannot store.
+  // Escapes in quotes can produce text that Postgres cannot store.
   return isStorable(value) ? value : 'must not contain NUL or halves of characters'
 }
 

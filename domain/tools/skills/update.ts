@@ -13,7 +13,7 @@ import { readSkillMd, requireValid } from './skill-md.ts'
 
 /**
  * Changes a skill's SKILL.md or status; its other files stay. Throws `not_found`, `unprocessable` with all problems of
- * the text, `conflict` for a name that is taken, and `too_many`.
+ * the text, `conflict` for a taken name, and `too_many`.
  */
 export async function patchSkill(
   deps: Deps,
@@ -31,7 +31,7 @@ export async function patchSkill(
   })
 }
 
-/** Changes a skill's row, and its files with `changeFiles`. Throws `not_found`, and `conflict` for a name that is taken. */
+/** Changes a skill's row, and its files with `changeFiles`. Throws `not_found`, and `conflict` for a taken name. */
 export const changeSkill = (
   deps: Deps,
   { organizationId }: Actor,

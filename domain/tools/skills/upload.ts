@@ -16,14 +16,14 @@ import { changeSkill } from './update.ts'
 
 type Once = <T>(create: (attempt: CreationAttempt) => Promise<T>) => Promise<T>
 
-/** CPU time that an archive may take. The largest ones take a tenth of a second. */
+/** CPU time limit of an archive. The largest ones take a tenth of a second. */
 const TIME_LIMIT_MS = 3000
 const BUSY_SECONDS = 5
 
 /**
- * Creates a skill from a ZIP archive, which is read whole before `once`, as that needs its digest. Throws `unprocessable`
- * with what is wrong with the archive, or with all problems of its SKILL.md, `conflict` for a name that is taken and at
- * the quota, and `too_many`.
+ * Creates a skill from a ZIP archive, which is read whole before `once`, which needs its digest. Throws `unprocessable`
+ * with the archive's problem or all problems of its SKILL.md, `conflict` for a taken name and at the quota, and
+ * `too_many`.
  */
 export async function uploadSkill(
   deps: Deps,
@@ -65,7 +65,7 @@ async function readWhole(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array>
 }
 
 /**
- * Runs the work once it is its turn, so that few archives are unpacked in memory, even if its client goes away meanwhile.
+ * Runs the work when its turn comes, so that few archives are unpacked in memory, even if its client disconnects.
  * Throws `too_many`.
  */
 async function withSlot<T>(deps: Deps, { organizationId }: Actor, work: () => Promise<T>): Promise<T> {

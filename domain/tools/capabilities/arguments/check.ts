@@ -16,11 +16,11 @@ import type { SchemaThreads } from './threads.ts'
 const ARGUMENTS_MS = 1000
 const SCHEMAS_MS = 2000
 /**
- * Limit for the arguments of all calls in one answer of a model. A thread that needs much more memory at once crashes
- * the process.
+ * Maximum length of the arguments of all calls in one answer of a model. A thread that suddenly needs much more memory
+ * crashes the process.
  */
 const MAX_CHARACTERS = 1_000_000
-/** Limit for arguments checked in process: a megabyte of invalid ones would take half a second. */
+/** Maximum length of arguments checked in process: a megabyte of invalid ones would take half a second. */
 const MAX_CHARACTERS_IN_PROCESS = 50_000
 
 type Problem = string | undefined
@@ -29,8 +29,8 @@ type Arguments = Record<string, unknown>
 const trusted = new Ajv2020(AJV_OPTIONS)
 
 /**
- * A call to check. With `isTrusted`, the schema is the service's own: one object for the lifetime of the process.
- * Problems within the fields named in `secret` are not quoted.
+ * A call to check. `isTrusted`: the schema is the service's own, one object for the lifetime of the process. Problems
+ * within `secret` fields are not quoted.
  */
 export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean; secret?: string[] }
 
@@ -89,8 +89,8 @@ function checkTrusted(schema: Schema, args: Arguments, secret?: string[]): Probl
 }
 
 /**
- * Returns for each schema why it cannot be a tool's parameters, as a clause to follow the tool's name, or undefined.
- * All schemas share two seconds of CPU time. Throws `too_many` when the service is busy.
+ * Returns for each schema the reason why it cannot be a tool's parameters, as a clause to follow the tool's name, or
+ * undefined. All schemas share two seconds of CPU time. Throws `too_many` when the service is busy.
  */
 export async function checkSchemas(threads: SchemaThreads, schemas: Schema[], owner?: string): Promise<Problem[]> {
   const { answers, end } = await runJob(threads, { schemas }, schemas.length, SCHEMAS_MS, undefined, { owner })

@@ -1,12 +1,12 @@
 import { isRecord } from '../../../../lib/is-record.ts'
 
-/** Limit on the JSON of a call's defaults, as the record has them with each call. */
+/** Maximum JSON size of a call's defaults, which the record stores with each call. */
 const MAX_DEFAULTS_BYTES = 8 * 1024
 
 /**
- * Returns arguments with the defaults of the parameters that a schema requires and the model has left out. Only those at
- * the top: within lists they would multiply. An optional one is left to the server, as its default may not even be valid,
- * and so are defaults that are large together.
+ * Adds the defaults of required parameters that the model has omitted. Only at the top level: within lists they would
+ * multiply. Optional parameters are left to the server, because their defaults may be invalid, and so are defaults
+ * beyond the limit.
  */
 export function withDefaults(
   { required, properties }: Record<string, unknown>,

@@ -11,15 +11,15 @@ export const AJV_OPTIONS: Options = {
 }
 
 const MAX_PROBLEMS = 5
-/** Number of errors that are described: Ajv may find a hundred thousand, most of them alike. */
+/** Maximum number of described errors. Ajv may find a hundred thousand, most of them alike. */
 const MAX_ERRORS_READ = 100
 export const MAX_PROBLEM_LENGTH = 300
 
 export const TOO_LARGE = 'The arguments are too large or too deeply nested to be checked; pass smaller ones.'
 
 /**
- * Describes the problems of a call's arguments, in a sentence for the model that names the fields. Names nothing within
- * a `secret` field.
+ * Describes the problems of a call's arguments, in a sentence for the model that names the fields. Quotes nothing
+ * within a `secret` field.
  */
 export const argumentsProblem = (errors: ErrorObject[], secret: string[] = []): string =>
   `The arguments are not what the tool takes: ${listProblems(errors, secret)}.`

@@ -3,8 +3,7 @@ import { serveJobs } from '../../../../lib/threads/worker.ts'
 import { AJV_OPTIONS, argumentsProblem, listProblems, MAX_PROBLEM_LENGTH, TOO_LARGE } from './schema-problems.ts'
 
 /**
- * Program of a schema thread. Reads untrusted schemas, or calls with such schemas, and yields for each what is wrong
- * with it.
+ * Entry point of a schema thread. Reads untrusted schemas, or calls with such schemas, and yields the problem of each.
  */
 
 export type Schema = Record<string, unknown>
@@ -47,8 +46,7 @@ function check(validate: ValidateFunction, args: unknown, secret?: string[]): st
 }
 
 /**
- * Compiles a schema, or returns what is wrong with it. Each schema gets its own Ajv, so that no name refers to another
- * schema.
+ * Compiles a schema, or returns its problem. Each schema gets its own Ajv, so that no name refers to another schema.
  */
 function compile({ $schema, $id, $async, ...schema }: Schema): ValidateFunction | string {
   if (schema.type !== undefined && schema.type !== 'object') return 'type must be "object" at the top'
@@ -62,7 +60,7 @@ function compile({ $schema, $id, $async, ...schema }: Schema): ValidateFunction 
       inlineRefs: false,
       code: { optimize: false },
     })
-    // Ajv would throw at `id`, draft 4's name for $id.
+    // Ajv throws at `id`, draft 4's name for $id.
     ajv.removeKeyword('id')
     return ajv.compile(schema)
   } catch (error) {

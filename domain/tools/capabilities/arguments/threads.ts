@@ -1,7 +1,7 @@
 import { createThreadPool, type ThreadPool } from '../../../../lib/threads/pool.ts'
 import type { SchemaJob } from './schema-worker.ts'
 
-/** Threads that compile and run tenants' schemas. An answer says what is wrong; undefined when nothing is. */
+/** Threads that compile and run tenants' schemas. An answer is a problem, or undefined. */
 export type SchemaThreads = ThreadPool<SchemaJob, string | undefined>
 
 export const createSchemaThreads = (): SchemaThreads =>

@@ -15,7 +15,7 @@ function instruct({ bytes, sizeBytes }: FileBeginning): string {
   return `The instructions for this session, from its file ${PATH}:\n\n${text}${bytes.length > MAX_BYTES ? rest : ''}`
 }
 
-/** Cuts at the end of a line, or of a character when the last line is a long one. */
+/** Cuts at the end of a line, or within a long last line at the end of a character. */
 function cut(bytes: Buffer): Buffer {
   const lineEnd = bytes.lastIndexOf('\n', MAX_BYTES - 1) + 1
   return bytes.subarray(0, lineEnd > MAX_BYTES / 2 ? lineEnd : characterStart(bytes, MAX_BYTES))
@@ -31,7 +31,7 @@ export const agentInstructions: Capability = {
   dependencies: [],
   features: [],
   systemPrompt: async ({ readFile }) => {
-    // One byte more, which shows that the file is longer.
+    // One more byte reveals a longer file.
     const file = await readFile(PATH, MAX_BYTES + 1)
     return file === undefined ? '' : instruct(file)
   },

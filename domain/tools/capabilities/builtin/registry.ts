@@ -15,7 +15,7 @@ import { testWeather } from './test-weather.ts'
 import { virtualBash } from './virtual-bash.ts'
 import { webFetch } from './web-fetch.ts'
 
-/** The service's own capabilities, in the order in which they are listed. */
+/** The service's own capabilities, in the order of lists. */
 export const builtinCapabilities: Capability[] = [
   agentInstructions,
   currentTime,

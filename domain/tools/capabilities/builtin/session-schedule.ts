@@ -45,7 +45,7 @@ const createSchedule: Tool = {
   },
 }
 
-/** Returns when a schedule is due. Throws `ToolError`. */
+/** Returns the times of a schedule. Throws `ToolError`. */
 function timesOf({ cron, at }: Record<string, unknown>): { cron: string } | { at: string } {
   if (typeof cron === 'string' && at === undefined) return { cron }
   if (typeof at === 'string' && cron === undefined) return { at }

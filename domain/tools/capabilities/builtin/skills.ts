@@ -46,7 +46,7 @@ const unknown = (name: string, known: { name: string }[]): string =>
     ? `There is no skill ${name}. ${NONE}`
     : `There is no skill ${name}. The skills are ${known.map((skill) => skill.name).join(', ')}.`
 
-/** Tools of the skills that a session has. Each of those is a capability of its own; see domain/tools/skills. */
+/** Tools for the session's skills. Each skill is its own capability; see domain/tools/skills. */
 export const skills: Capability = {
   id: 'skills',
   name: 'Skills',

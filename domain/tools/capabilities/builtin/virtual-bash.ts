@@ -7,7 +7,7 @@ import { CommandStopped, runCommand } from '../virtual-bash/run-command.ts'
 
 const TIMEOUT_SECS = { default: 30, maximum: 120 }
 
-/** Where a script fares otherwise than in bash. The tool's own description may not be longer. */
+/** Differences from bash, here because the tool's own description is at its maximum length. */
 const SCRIPT = [
   'The script. A redirection to what cannot be written breaks it off, and nothing is kept; inside if, for, while, case,',
   'functions, { } and ( ) only that construct ends, and what was done is kept. A string or the output of a command has at',
@@ -42,7 +42,7 @@ const bash: Tool = {
     additionalProperties: false,
   },
   timeoutMs: TIMEOUT_SECS.maximum * 1000 + WAIT_MS + 20_000,
-  // All that it does is one transaction.
+  // All its changes are one transaction.
   mayRunAgain: true,
   async run({ command, timeout_secs = TIMEOUT_SECS.default }, run) {
     if (run.mayHaveRun && (await run.files.hasChanged())) return OUTPUT_LOST

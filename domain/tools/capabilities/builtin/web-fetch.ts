@@ -81,7 +81,7 @@ function decode({ contentType, body }: OutgoingAnswer): string {
   return decoderOf(charset).decode(body)
 }
 
-/** Returns the charset that a web page declares at its beginning, for answers whose header has none. */
+/** Returns the charset declared at a web page's beginning, for answers whose header has no charset. */
 const charsetInside = (body: Buffer): string | undefined =>
   /<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w-]+)/i.exec(body.toString('latin1', 0, 1024))?.[1]
 

@@ -2,13 +2,13 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Answer, Command, CommandResult, Question, Ready, Reply } from './command.ts'
 
-/** Outcome of a command. `sleptMs` is time that its script slept, and that has not passed yet. */
+/** Outcome of a command. `sleptMs` is the time that its script skipped by sleeping, still to be waited for. */
 export type Ended = { ran: CommandResult | { outcome: 'out_of_memory' }; sleptMs: number; isReusable: boolean }
 
-/** Time for a process to stop by itself at the command's time limit. */
+/** Time that a process has to stop by itself at the command's time limit. */
 const GRACE_MS = 3000
 
-/** Exit code of a process that could not allocate memory; the kernel kills it when the machine has none left. */
+/** Exit code of a process that could not allocate memory; the kernel kills it if the machine runs out of memory. */
 const ABORTED = 134
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
@@ -41,7 +41,7 @@ export async function runIn(
   // Sending fails only if the process has ended, which is noticed elsewhere.
   const send = (message: Command | Reply) => child.send(message, () => {})
   const end = (ran: Ended['ran']) => resolve({ ran, sleptMs: 0, isReusable: false })
-  // The time that a process takes to start is not the command's.
+  // The start of a process does not count.
   const begin = () => {
     timer = setTimeout(() => end({ outcome: 'late' }), command.timeoutMs + GRACE_MS)
     send(command)
@@ -75,5 +75,5 @@ export async function runIn(
   }
 }
 
-/** Processes that have run a command, and do not report again that they are ready. */
+/** Processes that have run a command. They do not report again that they are ready. */
 const isReady = new WeakSet<ChildProcess>()

@@ -1,6 +1,6 @@
 /**
- * Time as scripts see it: a `sleep` moves it on at once, and the timers that are due by then fire. A sleeping script
- * does not occupy its process; its result waits outside for the time that was passed over.
+ * Simulated time of scripts. A `sleep` advances it at once, and due timers fire. A sleeping script does not occupy its
+ * process: its result waits outside for the skipped time.
  */
 
 type Timer = { dueAt: number; fire(): void; real?: NodeJS.Timeout; unref(): Timer; ref(): Timer; hasRef(): boolean }
@@ -11,7 +11,7 @@ let passedOverMs = 0
 
 const now = (): number => real.now() + passedOverMs
 
-/** Replaces the clock and the timers of this process. They are the real ones until something sleeps. */
+/** Replaces the clock and the timers of this process. They follow real time until something sleeps. */
 export function installClock(): void {
   const construct = (target: DateConstructor, args: unknown[], newTarget: unknown) =>
     // The arguments of Date.
@@ -21,19 +21,19 @@ export function installClock(): void {
   Object.assign(globalThis, timeouts, { Date: new Proxy(Date, { construct, get }) })
 }
 
-/** Starts the clock of a script, so much earlier than now. */
+/** Starts the clock of a script, `earlierMs` before the real time. */
 export function startClock(earlierMs: number): void {
   for (const timer of timers) removeTimer(timer)
   passedOverMs = -earlierMs
 }
 
-/** Returns how much later than now it is for the script. */
+/** Returns how far the script's clock is ahead of real time, in ms. */
 export const passedOver = (): number => passedOverMs
 
-/** Passes over a time. Ends early when a timer aborts the signal, such as the timer of `timeout`. */
+/** Skips a time. Ends early when a timer aborts the signal, such as the timer of `timeout`. */
 export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   const until = now() + ms
-  // Others that sleep at the same time begin now, too.
+  // Lets other concurrent sleeps begin.
   await immediate()
   while (!signal?.aborted) {
     const next = [...timers].filter(({ dueAt }) => dueAt <= until).sort((one, other) => one.dueAt - other.dueAt)[0]

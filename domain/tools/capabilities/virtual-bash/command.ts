@@ -2,20 +2,20 @@ import type { FileChange } from '../../../session-data/files/file-change.ts'
 
 /** Messages to and from a bash process. */
 
-/** Most bytes that a command may write. */
+/** Maximum bytes that a command may write. */
 export const MAX_WRITTEN_BYTES = 64 * 1024 * 1024
 
 export type Command = {
   command: string
   timeoutMs: number
   maxFileBytes: number
-  /** JSON of all files and directories, which only the process has to read. */
+  /** JSON of all files and directories, parsed only by the process. */
   tree: string
-  /** How much earlier than now it is for the script at its beginning, so that its clock is right once it has slept. */
+  /** How far the script's clock begins before real time, so that it is right once the script has slept. */
   earlierMs: number
 }
 
-/** Question for a content of the session. */
+/** Request for a file content of the session. */
 export type Question = { number: number; path: string; contentId: string }
 export type Reply = { number: number; bytes: Uint8Array }
 
@@ -37,7 +37,7 @@ export type Ready = { is: 'ready' }
 /** Last message about a command. */
 export type Answer = {
   result: CommandResult
-  /** Time that the script slept, and which has not passed yet. */
+  /** Time that the script skipped by sleeping, still to be waited for. */
   sleptMs: number
   /** Whether the process may run another command of the organization. */
   isReusable: boolean

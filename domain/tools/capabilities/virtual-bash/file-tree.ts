@@ -2,28 +2,28 @@ import { isText } from '../../../session-data/files/content.ts'
 import type { FileChange } from '../../../session-data/files/file-change.ts'
 import type { TreeEntry } from '../../../session-data/files/session-files.ts'
 
-/** Content that a session's file had at the start, and where. */
+/** Content and path of a session's file at the start. */
 export type Origin = { path: string; contentId: string }
 export type FileNode = {
   isDirectory: false
-  /** Absent for a file that the command has made. */
+  /** Absent for a file created by the command. */
   origin: Origin | undefined
   isReadonly: boolean
   sizeBytes: number
-  /** Absent while nobody has needed it. */
+  /** Absent until needed. */
   bytes: Uint8Array | undefined
   isWritten: boolean
   mtime: Date
 }
-/** `isReadonly`: nothing may be made, removed or renamed in it, nor may it be itself. */
+/** `isReadonly`: nothing in it may be created, removed or renamed, nor may the directory itself. */
 export type DirectoryNode = { isDirectory: true; isReadonly: boolean; children: Map<string, TreeNode>; mtime: Date }
 export type TreeNode = FileNode | DirectoryNode
 
-/** Most files and directories that one command may write, make, move and delete: as many as a session has. */
+/** Maximum number of files and directories that one command may write, create, move and delete: a session's maximum. */
 const MAX_CHANGES = 20_000
 const MAX_SHOWN_PATH = 200
 
-/** Failure as programs know it: its code, the reason, and the path. */
+/** Failure in the form of programs: its code, the reason, and the path. */
 export class FileSystemError extends Error {
   readonly code: string
   constructor(code: string, reason: string, path: string) {
@@ -39,8 +39,8 @@ const readOnly = (path: string) => new FileSystemError('EACCES', 'the files of a
 const missing = (path: string) => new FileSystemError('ENOENT', 'no such file or directory', path)
 
 /**
- * Files and directories of a command, and their history. Changes of names are kept in their order; contents are looked
- * up at the end.
+ * Files and directories of a command, and their history. Changes of names are recorded in order; contents are looked up
+ * at the end.
  */
 export class FileTree {
   readonly root = directory()
@@ -48,7 +48,7 @@ export class FileTree {
   private readonly problemOf: (path: string) => string | undefined
   private made = 0
 
-  /** `problemOf` returns the problem of a path that is to be written. */
+  /** `problemOf` returns the problem of a path to write. */
   constructor(entries: TreeEntry[], problemOf: (path: string) => string | undefined) {
     this.problemOf = problemOf
     for (const entry of entries) {
@@ -85,7 +85,7 @@ export class FileTree {
     return file
   }
 
-  /** Fails for what may not be removed, because it or something in it belongs to a skill. */
+  /** Fails if something to remove belongs to a skill. */
   checkRemovable(path: string): void {
     const [parent] = this.place(path)
     checkRemovable(parent, this.require(path), path)
@@ -101,14 +101,14 @@ export class FileTree {
     parent.children.delete(name)
   }
 
-  /** Fails for what may not be moved there, whether or not the name is free. */
+  /** Fails if the move is not allowed, whether or not the name is free. */
   checkMove(from: string, to: string): void {
     this.checkNames(this.require(from), to)
     if (this.place(to)[0].isReadonly) throw readOnly(to)
     this.checkRemovable(from)
   }
 
-  /** Moves a file or directory to a name that is free. */
+  /** Moves a file or directory to a free name. */
   move(from: string, to: string): void {
     this.checkMove(from, to)
     const node = this.require(from)
@@ -119,13 +119,13 @@ export class FileTree {
     target.children.set(name, node)
   }
 
-  /** Counts a change. Fails from the one on that is too much, since commands pass over errors. */
+  /** Counts a change. Fails beyond the limit each time, because commands ignore errors. */
   count(): void {
     this.made++
     this.checkCount()
   }
 
-  /** Returns what has to be changed in the session, in its order. Throws when it is too much. */
+  /** Returns the changes to the session, in order. Throws beyond the limit. */
   changes(): FileChange[] {
     this.checkCount()
     const writes = [...filesBelow(this.root, '')].filter(([, file]) => file.isWritten)

@@ -25,24 +25,24 @@ export type OverlayOptions = {
   /** Reads the content of a session's file. */
   fetch(origin: Origin): Promise<Uint8Array>
   maxFileBytes: number
-  /** Limit on written contents, and on the contents that were read and kept beside them. */
+  /** Maximum bytes of written contents, and of cached contents that were only read. */
   maxBytes: number
-  /** Returns the problem of a path that is to be written. */
+  /** Returns the problem of a path to write. */
   problemOf(path: string): string | undefined
 }
 
 const DIRECTORY_MODE = 0o755
-/** Every file may be run: the session keeps no modes, and `chmod +x` has to have its effect. */
+/** Every file is executable: the session stores no modes, and `chmod +x` must work. */
 const FILE_MODE = 0o755
 const WRITE_PROTECTED_MODE = 0o555
-/** Failures of one copy that are named. */
+/** Maximum number of failures of one copy that are named. */
 const MAX_FAILURES_SHOWN = 20
 
-/** File system of a command: the session's files, overlaid by the command's changes in memory. */
+/** File system of a command: the session's files, with the command's changes in memory on top. */
 export class Overlay implements IFileSystem {
   private readonly tree: FileTree
   private readonly options: OverlayOptions
-  /** Files whose contents were read and not written, which may be read again. */
+  /** Files whose contents were only read, and can be read again. */
   private readonly kept = new Set<FileNode>()
   private keptBytes = 0
   /** Files of the session whose contents the command knows. */
@@ -54,7 +54,7 @@ export class Overlay implements IFileSystem {
     this.tree = new FileTree(options.entries, options.problemOf)
   }
 
-  /** Returns the changes, preceded by checks: nothing is written if a file that was read has changed since. */
+  /** Returns the changes, after checks that prevent all of them if a file that was read has changed since. */
   changes(): FileChange[] {
     const changes = this.tree.changes()
     if (sizeOf(changes) > this.options.maxBytes)
@@ -139,7 +139,7 @@ export class Overlay implements IFileSystem {
     if (failures.length > 0) throw new Error(sentenceOf(failures))
   }
 
-  /** Copies what can be copied. Returns why the rest cannot, as a skill's names may be none that a session writes. */
+  /** Copies what it can, and returns the reasons for the rest, such as a skill's name that is invalid in a session. */
   private async copyDirectory(node: DirectoryNode, from: string, to: string): Promise<FileSystemError[]> {
     const failures: FileSystemError[] = []
     await this.mkdir(to, { recursive: true })
@@ -149,7 +149,7 @@ export class Overlay implements IFileSystem {
         if (child.isDirectory) failures.push(...(await this.copyDirectory(child, source, target)))
         else await this.cp(source, target)
       } catch (error) {
-        // Without space there is no end to failures.
+        // Without space, every further copy would fail.
         if (!(error instanceof FileSystemError) || error.code === 'ENOSPC') throw error
         failures.push(error)
       }
@@ -166,7 +166,7 @@ export class Overlay implements IFileSystem {
     const replaced = this.tree.find(to)
     if (replaced === undefined) return this.tree.move(from, to)
     checkReplaced(node, replaced, to)
-    // A new file over the session's own is a new content, so that the file stays what it is.
+    // A new file over a session's file becomes its new content, so that the file keeps its identity.
     if (!node.isDirectory && !replaced.isDirectory && node.origin === undefined) {
       this.write(replaced, await this.load(node), to)
       return this.rm(from)
@@ -185,7 +185,7 @@ export class Overlay implements IFileSystem {
     return `/${segments.join('/')}`
   }
 
-  /** Paths are found by reading directories instead. */
+  /** Unused: paths are found by reading directories. */
   getAllPaths(): string[] {
     return []
   }
@@ -195,7 +195,7 @@ export class Overlay implements IFileSystem {
     return path
   }
 
-  /** Does nothing: the session keeps no modes. */
+  /** Does nothing: the session stores no modes. */
   async chmod(path: string): Promise<void> {
     this.tree.require(path)
   }
@@ -224,7 +224,7 @@ export class Overlay implements IFileSystem {
     return node
   }
 
-  /** Finds a file, or makes it, and the directories above it as the session does. */
+  /** Finds or creates a file, and creates its parent directories as the session does. */
   private async writableFile(path: string): Promise<FileNode> {
     if (this.tree.find(path) === undefined) {
       await this.mkdir(parentOf(path), { recursive: true })
@@ -243,7 +243,7 @@ export class Overlay implements IFileSystem {
     if (sizeBytes === 0) return new Uint8Array()
     this.makeRoom(sizeBytes)
     const fetched = await this.options.fetch(origin)
-    // It may have been written or read by another part of a pipeline.
+    // Another part of a pipeline may have written or read it.
     if (file.bytes !== undefined) return file.bytes
     file.bytes = fetched
     this.kept.add(file)
@@ -272,7 +272,7 @@ export class Overlay implements IFileSystem {
     this.writtenBytes += bytes.length
   }
 
-  /** Drops contents that were only read when there are too many. */
+  /** Drops cached contents that were only read, beyond the limit. */
   private makeRoom(bytes: number): void {
     if (this.writtenBytes + this.keptBytes + bytes <= this.options.maxBytes) return
     for (const file of this.kept) file.bytes = undefined
@@ -280,7 +280,7 @@ export class Overlay implements IFileSystem {
     this.keptBytes = 0
   }
 
-  /** Notes that a content is gone. */
+  /** Records that a content was dropped. */
   private release(file: FileNode): void {
     if (this.kept.delete(file)) this.keptBytes -= file.sizeBytes
     else if (file.isWritten) this.writtenBytes -= file.sizeBytes
@@ -313,7 +313,7 @@ function toBytes(content: FileContent, options?: Parameters<IFileSystem['writeFi
 const identities = new WeakMap<TreeNode, string>()
 let lastIdentity = 0
 
-/** Returns what tells a file from all others, whatever its name is. */
+/** Returns the identity of a file, independent of its name. */
 function identityOf(node: TreeNode): string {
   const identity = identities.get(node) ?? String(++lastIdentity)
   identities.set(node, identity)

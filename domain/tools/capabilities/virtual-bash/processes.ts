@@ -6,10 +6,10 @@ import type { FileChange } from '../../../session-data/files/file-change.ts'
 import { type Ended, runIn, startChild } from './child.ts'
 import type { Command, Question } from './command.ts'
 
-/** `busy`: the command was not begun. */
+/** `busy`: the command did not start. */
 export type Ran = Ended['ran'] | { outcome: 'busy' }
 
-/** A command, and how it gets the files of its session when it begins. */
+/** A command, and functions that read its session's files when it begins. */
 export type BashJob = Omit<Command, 'tree' | 'earlierMs'> & {
   organizationId: string
   listTree(): Promise<string>
@@ -19,29 +19,32 @@ export type BashJob = Omit<Command, 'tree' | 'earlierMs'> & {
 /** Processes that run bash. Each serves one organization, with one command at a time. */
 export type BashProcesses = {
   /**
-   * Runs a command, and returns when the time that its script slept has passed. Rejects with the error of `listTree` or
+   * Runs a command, and returns once its skipped sleeping time has passed. Rejects with the error of `listTree` or
    * `read`, and with the signal's reason when `signal` aborts.
    */
   run(job: BashJob, signal: AbortSignal): Promise<Ran>
-  /** Ends the processes that have nothing to do. */
+  /** Ends idle processes. */
   close(): void
 }
 
 export type BashOptions = {
   maxProcesses: number
-  /** Returns whose share of the processes an organization takes. */
+  /** Returns the owner to whose share of the processes an organization counts. */
   ownerOf(organizationId: string): Promise<string>
 }
 
-/** Time that a command may wait for a process. It does not count against the command's time limit. */
+/** Maximum time that a command waits for a process. It does not count towards the command's time limit. */
 export const WAIT_MS = 10 * 60_000
-/** Commands that may wait. They hold nothing yet. */
+/** Maximum number of waiting commands. They hold no resources yet. */
 const WAITING = { maxWaiting: 10_000, maxWaitingOfOwner: 2000 }
-/** Size of a result that is kept while the time passes that its script slept. After a larger one it runs again. */
+/**
+ * Maximum size of a result that is kept while its script's sleeping time passes. A command with a larger result runs
+ * again afterwards.
+ */
 const MAX_KEPT_BYTES = 256 * 1024
 
 const MIN_PROCESSES = 2
-/** Memory of the machine for each process, which can take 1 GB. */
+/** Machine memory for each process, which can take 1 GB. */
 const BYTES_PER_PROCESS = 1.5 * 1024 ** 3
 
 /** Returns how many processes the cores and the memory of this machine or container allow. */
@@ -98,7 +101,7 @@ const sizeOf = (ran: Ran): number =>
 const sizeOfChange = (change: FileChange): number =>
   JSON.stringify({ ...change, bytes: undefined }).length + (change.do === 'write' ? change.bytes.length : 0)
 
-/** Time for which a process waits for the organization's next command: starting one takes a third of a second of CPU. */
+/** Time that a process waits for the organization's next command: a start takes a third of a second of CPU. */
 const IDLE_MS = 10_000
 
 /** Keeps processes without work for the next command of their organization. They do not keep the service alive. */
@@ -131,7 +134,7 @@ function createIdleProcesses() {
       child.channel?.ref()
       return child
     },
-    /** Ends the processes that have been idle longest, until so many are left. */
+    /** Ends the processes that have been idle longest, until `count` are left. */
     endDownTo(count: number): void {
       for (const child of [...idle.keys()].slice(0, Math.max(0, idle.size - count))) end(child)
     },

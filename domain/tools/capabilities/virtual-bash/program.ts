@@ -15,22 +15,22 @@ import {
 import type { Origin } from './file-tree.ts'
 
 /**
- * Program of a bash process. Runs commands over a session's files, one after the other, and returns the output and the
- * changes of each.
+ * Entry point of a bash process. Runs commands over a session's files, one after the other, and returns the output and
+ * the changes of each.
  */
 
-// just-bash keeps the timers that it finds when it is loaded.
+// Installed first: just-bash keeps the timers that exist when it is loaded.
 installClock()
 const { Overlay } = await import('./overlay.ts')
 const { createShell, inOwnWords, isOwn } = await import('./shell.ts')
 
 const MAX_OUTPUT_BYTES = 64 * 1024
-/** Control characters take six times as much. */
+/** Control characters take six times as much as others. */
 const MAX_JSON_BYTES = 128 * 1024
 const MAX_REASON_LENGTH = 1000
-/** Lets everything else on the machine go first. */
+/** Lowest priority, so that everything else on the machine goes first. */
 const NICENESS = 10
-/** Memory from which a process runs no further command. */
+/** Memory above which a process runs no further command. */
 const MAX_REUSED_BYTES = 256 * 1024 * 1024
 
 async function answer(command: Command): Promise<Answer> {
@@ -42,7 +42,7 @@ async function answer(command: Command): Promise<Answer> {
 
 async function runCommand({ command, timeoutMs, maxFileBytes, tree }: Command): Promise<CommandResult> {
   const startedAt = Date.now()
-  // This is what listTree has made.
+  // Created by listTree.
   const entries = (JSON.parse(tree) as TreeEntry[]).filter(({ path }) => !isOwn(path))
   const overlay = new Overlay({
     ...{ entries, maxFileBytes, maxBytes: MAX_WRITTEN_BYTES },
@@ -67,7 +67,7 @@ async function runCommand({ command, timeoutMs, maxFileBytes, tree }: Command): 
 const asked = new Map<number, (bytes: Uint8Array) => void>()
 let lastNumber = 0
 
-/** Asks for a content. No reply comes when the file has another one by now: this process is then killed. */
+/** Requests a content. If the file has a different content by now, no reply comes, and this process is killed. */
 function fetchContent({ path, contentId }: Origin): Promise<Uint8Array> {
   const number = ++lastNumber
   send({ number, path, contentId })
@@ -79,7 +79,7 @@ function receive(reply: Reply): void {
   asked.delete(reply.number)
 }
 
-/** Cuts an output to what a model can be given. */
+/** Cuts an output to the size of a result. */
 function cut(output: string): Output {
   const sizeBytes = Buffer.byteLength(output)
   let text = output.slice(0, MAX_OUTPUT_BYTES)
@@ -93,9 +93,9 @@ const sendToParent = process.send?.bind(process)
 const send = (message: Question | Answer | Ready) => sendToParent?.(message)
 
 setPriority(NICENESS)
-// They are for the whole group of processes, as Ctrl-C is; the parent decides when its commands end.
+// The signals reach the whole process group, as for Ctrl-C. The parent decides when its commands end.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
-// Without its parent there is nobody left to give the result to.
+// Without its parent, nobody receives the result.
 process.on('disconnect', () => process.exit())
 process.on('message', async (message: Command | Reply) => {
   if ('number' in message) receive(message)

@@ -19,8 +19,8 @@ const STOPPED = {
 type Options = { command: string; timeoutMs: number; organizationId: string }
 
 /**
- * Runs a command over the files as they are now. Changes nothing: the result says what is to be changed. Throws
- * CommandStopped, FileChanged, or the signal's reason when it aborts.
+ * Runs a command over the current files. Changes nothing: the result has the changes to make. Throws CommandStopped,
+ * FileChanged, or the signal's reason when it aborts.
  */
 export async function runCommand(
   processes: BashProcesses,
@@ -41,7 +41,7 @@ export async function runCommand(
   return ran
 }
 
-/** Repeats the checks of the process: a script that took it over could return anything. */
+/** Repeats the process's checks, because a script that took it over could return anything. */
 export function checkChanges(changes: FileChange[], maxFileBytes: number): void {
   let writtenBytes = 0
   for (const change of changes) {

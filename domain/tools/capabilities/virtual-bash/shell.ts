@@ -3,16 +3,16 @@ import { pathProblem } from '../../../../contract/kit/file-paths.ts'
 import { sleep } from './clock.ts'
 import { Overlay } from './overlay.ts'
 
-/** Directories that are the shell's own: they are made for each command, and nothing in them is kept. */
+/** The shell's own directories, created for each command and not kept. */
 const OWN_DIRECTORIES = ['/bin', '/dev', '/tmp', '/usr']
 
 export const isOwn = (path: string): boolean =>
   OWN_DIRECTORIES.some((own) => path === own || path.startsWith(`${own}/`))
 
-/** Commands that are left out: sqlite3 starts a thread of its own, with memory that nothing limits. */
+/** Excluded commands: sqlite3 starts its own thread, whose memory has no limit. */
 const LEFT_OUT = ['sqlite3']
 const COMMANDS = getCommandNames().filter((name) => !LEFT_OUT.includes(name)) as Commands
-/** Sentence of just-bash about a command that only some of its builds have. */
+/** Message of just-bash about a command that only some of its builds have. */
 const NOT_IN_BUILD = /command not available in browser environments\. Exclude '\S+' from .*? the Node\.js bundle\./g
 type Commands = NonNullable<NonNullable<ConstructorParameters<typeof Bash>[0]>['commands']>
 
@@ -20,7 +20,7 @@ const MIB = 1024 * 1024
 const MAX_OWN_BYTES = 32 * MIB
 
 /**
- * Creates a bash over the files. Its limits fit well-meant scripts; others meet the limits on the process's time and
+ * Creates a bash over the files. Its limits suit legitimate scripts; others hit the process's limits of time and
  * memory.
  */
 export const createShell = (files: IFileSystem, timeoutMs: number): Bash =>
@@ -54,7 +54,7 @@ export const inOwnWords = (output: string): string => output.replace(NOT_IN_BUIL
 const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const DONE = { stdout: '', stderr: '', exitCode: 0 }
 
-/** Sleeps without taking the time. Whatever is wrong with its arguments is said by the original. */
+/** Sleeps without real delay. The original command reports wrong arguments. */
 const sleepCommand = defineCommand('sleep', async (args, ctx) => {
   const times = args.map((arg) => /^(\d+\.?\d*|\.\d+)([smhd]?)$/.exec(arg))
   const all = times.map((match) => Number(match?.[1]) * (UNIT_MS[match?.[2] || 's'] ?? 1000))
@@ -64,7 +64,10 @@ const sleepCommand = defineCommand('sleep', async (args, ctx) => {
   return DONE
 })
 
-/** The files with the shell's own directories, which `/` does not show: `find .` and `ls *` are for the session's. */
+/**
+ * The files with the shell's own directories, which `/` does not list, so that `find .` and `ls *` find only the
+ * session's.
+ */
 class ShellFiles extends MountableFs {
   private readonly files: IFileSystem
   constructor(files: IFileSystem) {
@@ -99,7 +102,7 @@ function ownMounts(): { mountPoint: string; filesystem: IFileSystem }[] {
   ]
 }
 
-/** Devices. /dev/null drops what is written to it; /dev/fd has the files of process substitutions. */
+/** Devices. /dev/null discards its input; /dev/fd has the files of process substitutions. */
 class Devices extends InMemoryFs {
   override async writeFile(...args: Parameters<InMemoryFs['writeFile']>): Promise<void> {
     if (args[0] !== '/null') await super.writeFile(...args)

@@ -1,7 +1,7 @@
 import TurndownService from 'turndown'
 import { serveJobs } from '../../../../lib/threads/worker.ts'
 
-/** Program of a web page thread. Reads a page and returns its title and the beginning of its Markdown. */
+/** Entry point of a web page thread. Reads a page and returns its title and the beginning of its Markdown. */
 
 export type Page = { html: string; url: string; maxCharacters: number }
 export type ConvertedPage = { title: string; markdown: string; truncated: boolean }

@@ -20,7 +20,7 @@ import { checkState, toQuestion, toQuestions } from './questions.ts'
 import { toOutput } from './results.ts'
 import { sendCall } from './send-call.ts'
 
-/** Whether a server has not processed a call, because it does not know the session or the protocol any more. */
+/** Whether a server did not process a call because it no longer knows the session or the protocol. */
 export function wasForgotten(error: unknown, { hasSession, isStateless }: Connection): boolean {
   if (error instanceof ProtocolError) return error.code === UNSUPPORTED_VERSION
   if (!(error instanceof SdkHttpError)) return false
@@ -32,7 +32,7 @@ export function wasForgotten(error: unknown, { hasSession, isStateless }: Connec
 const UNSUPPORTED_VERSION = -32_022
 
 /**
- * Calls a tool on a connection. Throws what the library throws, `LimitError`, `ToolError` for a tool's own error,
+ * Calls a tool on a connection. Throws the library's errors, `LimitError`, `ToolError` for a tool's own error,
  * `InputRequired`, or the signal's reason.
  */
 export async function callOn(
@@ -51,7 +51,7 @@ export async function callOn(
     const result = exchanges.run(exchange, () => request(connection, call, exchange.signal, times))
     const question = await Promise.race([result.then(() => undefined), interview.asked])
     if (question === undefined) return read(await result, redact, endpoint, call)
-    // The tool was told that the user has cancelled. It may still have something to undo.
+    // The tool was told that the user cancelled, and may have something to undo.
     await Promise.race([result.catch(() => {}), sleep(times.asked, exchange.signal).catch(() => {})])
     throw inputRequired(call, [question], stateOf(question))
   } catch (error) {
@@ -62,7 +62,7 @@ export async function callOn(
   }
 }
 
-/** Runs a call, and runs it again as long as a stateless server asks for that and for nothing else. */
+/** Runs a call, and repeats it while a stateless server asks only for that. */
 async function request(connection: Connection, call: McpCall, signal: AbortSignal, times: McpTimes): Promise<unknown> {
   const round = call.answers.length
   const last = connection.isStateless ? call.answers.at(-1) : undefined
@@ -74,7 +74,7 @@ async function request(connection: Connection, call: McpCall, signal: AbortSigna
       ...(again === 0 && last !== undefined && { inputResponses: last.answers }),
       ...(state !== undefined && { requestState: state }),
     }
-    // A server or proxy that knows the key must not answer a later round with the result of an earlier one.
+    // Otherwise a server or proxy that knows the key could answer a later round with an earlier result.
     const suffix = `${round === 0 ? '' : `:${round}`}${again === 0 ? '' : `:again-${again}`}`
     const headers = { 'Idempotency-Key': `${call.idempotencyKey}${suffix}` }
     const onprogress = (given: McpProgress) => call.onProgress(readProgress(given, connection.redact))
@@ -111,7 +111,7 @@ function inputRequired({ answers }: McpCall, questions: Question[], state?: stri
   return new LimitError(`still asks after ${MAX_ROUNDS} rounds of questions.`)
 }
 
-/** Reads the addresses that an error tells the user to visit first. */
+/** Reads the addresses that the user must visit first, according to an error. */
 function visitsOf({ elicitations }: UrlElicitationRequiredError, redact: RedactCredentials): Question[] {
   const list: unknown[] = Array.isArray(elicitations) ? elicitations : []
   if (list.length === 0) throw new LimitError('asks for a visit to an address, and does not say which.')

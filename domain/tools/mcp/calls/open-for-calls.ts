@@ -23,7 +23,7 @@ export async function openForCalls(connecting: Connecting): Promise<Connection> 
   }
 }
 
-/** Counts the bytes of the session's stream, which belong to no call, also after it was opened again. */
+/** Counts the bytes of the session's stream that belong to no call, also after it is reopened. */
 function countUnasked(): (bytes: number) => void {
   let left = MAX_UNASKED_BYTES
   return (bytes) => {

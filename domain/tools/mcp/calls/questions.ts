@@ -28,7 +28,7 @@ export function toQuestions(requests: unknown, redact: RedactCredentials): Quest
   })
 }
 
-/** Refuses a key that could not be stored and given back as it is. */
+/** Refuses a key that could not be stored and returned unchanged. */
 function checkKey(key: string, redact: RedactCredentials): void {
   if (key.length > MAX_KEY_LENGTH) throw new LimitError('asks a question with a key that is too long.')
   if (key === '__proto__' || key !== storableText(key) || key !== redact(key)) {
@@ -36,7 +36,7 @@ function checkKey(key: string, redact: RedactCredentials): void {
   }
 }
 
-/** Reads one question: a form to fill in, or an address to visit. Throws `LimitError` when it cannot be asked. */
+/** Reads one question: a form to fill in, or an address to visit. Throws `LimitError` if it cannot be asked. */
 export function toQuestion(
   key: string,
   params: ElicitRequest['params'] | unknown,
@@ -62,7 +62,7 @@ function checkUrl(value: unknown): string {
   return url.href
 }
 
-/** Returns a state of the server. Throws `LimitError` when it could not be stored and given back byte for byte. */
+/** Returns a state of the server. Throws `LimitError` if it could not be stored and returned unchanged. */
 export function checkState(state: unknown, redact: RedactCredentials): string | undefined {
   if (state === undefined) return undefined
   if (typeof state !== 'string' || state !== storableText(state) || state !== redact(state)) {

@@ -9,7 +9,7 @@ import { boundedJson } from '../protocol/json-size.ts'
 import { cutToBytes, toLine } from '../protocol/text.ts'
 
 const KiB = 1024
-/** Together well below the 2 MiB of JSON that a result can have, escapes included. */
+/** Together well below a result's limit of 2 MiB of JSON, escapes included. */
 const MAX_TEXT_BYTES = 512 * KiB
 const MAX_RESOURCES_BYTES = 512 * KiB
 const STRUCTURED = { maxBytes: 512 * KiB, maxDepth: 64 }
@@ -26,8 +26,8 @@ type Resource = { uri: string; name?: string; mime_type?: string; text?: string 
 type Parts = { texts: string[]; resources: Resource[]; omitted: string[]; images: Image[] }
 
 /**
- * Makes a tool's output of a `tools/call` result without credentials: the parts that the model can use, and names for
- * the rest. Throws `ToolError` with the tool's own text if it has failed, `LimitError` for anything but a result.
+ * Converts a `tools/call` result to a tool's output without credentials: the parts that the model can use, and names of
+ * the others. Throws `ToolError` with the tool's own text if it failed, and `LimitError` for anything but a result.
  */
 export function toOutput(result: unknown, serverName: string): ToolOutput {
   if (!isRecord(result) || !(Array.isArray(result.content) || result.structuredContent !== undefined)) {
@@ -59,7 +59,7 @@ function toValue(parts: Parts, text: string, structured: unknown): unknown {
 const withImages = (value: unknown, images: Image[]): ToolOutput =>
   images.length === 0 ? { value } : { value, images }
 
-/** Sorts the parts of a result by what can be done with them. */
+/** Sorts the parts of a result by use. */
 function sort(content: unknown[]): Parts {
   const parts: Parts = { texts: [], resources: [], omitted: [], images: [] }
   const room = { images: MAX_IMAGES_BYTES, resources: MAX_RESOURCES_BYTES }
@@ -74,7 +74,7 @@ function sort(content: unknown[]): Parts {
 type Part = Record<string, unknown>
 type Room = { images: number; resources: number }
 
-/** Adds a part to the list of its kind. Returns a name for it if it is left out. */
+/** Adds a part to the list of its kind. Returns a name for an omitted part. */
 function add(parts: Parts, part: Part, room: Room): string | undefined {
   if (part.type === 'image') return addImage(parts, part, room)
   if (part.type === 'resource') return addResource(parts, part, room)
@@ -134,7 +134,7 @@ function name(omitted: string[], what: string): void {
 
 const jsonBytes = (text: string) => Buffer.byteLength(JSON.stringify(text))
 
-/** Shortens a text so that its JSON fits, and says so. */
+/** Shortens a text to fit as JSON, with a note. */
 function cut(text: string, maxBytes: number): string {
   let length = maxBytes
   for (;;) {
@@ -143,12 +143,12 @@ function cut(text: string, maxBytes: number): string {
     const said = `${kept}\n[cut: ${kept.length} of ${text.length} characters]`
     const size = jsonBytes(said)
     if (size <= maxBytes || length === 0) return said
-    // Escapes take up to six bytes of JSON for one of the text.
+    // An escape takes up to six bytes of JSON per byte of text.
     length = Math.floor(Math.min(length * (maxBytes / size), length - 1) * 0.95)
   }
 }
 
-/** Whether a text is the JSON of the structured content once more, as servers send it for older clients. */
+/** Whether a text repeats the structured content as JSON, as servers send it for older clients. */
 function isSameJson(text: string, json: string): boolean {
   if (text.length > 4 * STRUCTURED.maxBytes) return false
   if (createJsonScan({ maxParts: MAX_PARTS_OF_JSON, maxDepth: STRUCTURED.maxDepth }).add(Buffer.from(text)))

@@ -11,8 +11,8 @@ import { type Lease, type Pool, PoolFull } from '../protocol/pool.ts'
 import { callOn, wasForgotten } from './call.ts'
 
 /**
- * Runs a call on the connection of its session, and once more on a new one when the server has not processed it because
- * it has forgotten the session, or speaks another protocol by now. See `McpClient.call`.
+ * Runs a call on the connection of its session, and once more on a new connection if the server did not process it
+ * because it forgot the session or changed its protocol. See `McpClient.call`.
  */
 export async function runCall(pool: Pool, endpoint: McpEndpoint, call: McpCall, times: McpTimes): Promise<ToolOutput> {
   const first = await callOnce(pool, endpoint, call, times)
@@ -59,7 +59,7 @@ async function attempt(
   const seconds = times.callWithProgress / 1000
   const tooLate = () => ended.abort(new LimitError(`did not finish the call within ${seconds} s.`))
   const late = setTimeout(tooLate, times.callWithProgress)
-  // Not the caller's signal, because the server is told the reason.
+  // Not the caller's signal, because the server receives the reason.
   const cancel = () => ended.abort(new Error('The call was cancelled.'))
   call.signal.addEventListener('abort', cancel, { once: true })
   const exchange: Exchange = { signal: ended.signal }
@@ -75,7 +75,7 @@ async function attempt(
   } finally {
     clearTimeout(late)
     call.signal.removeEventListener('abort', cancel)
-    // Ends what is left of its streams.
+    // Ends its remaining streams.
     ended.abort()
   }
 }

@@ -12,8 +12,8 @@ const HEADER_MISMATCH = -32_020
 
 /**
  * Sends one `tools/call` request. A stateless server may want arguments repeated in headers (`x-mcp-header` in a tool's
- * schema). When it refuses a call for lack of them, its tools are read, and the call is sent with them. The library names
- * these headers Mcp-Param-…, so a server cannot choose any other.
+ * schema). If it refuses a call that lacks them, reads its tools and sends the call with the headers. The library names
+ * them Mcp-Param-…, so a server cannot choose others.
  */
 export async function sendCall(
   connection: Connection,

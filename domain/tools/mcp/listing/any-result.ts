@@ -1,4 +1,4 @@
-/** Schema of a result that is read by hand, so that a part of it that is malformed does not cost the rest. */
+/** Schema of any result. Results are parsed by hand, so that a malformed part does not invalidate the rest. */
 export const ANY_RESULT = {
   '~standard': {
     version: 1 as const,

@@ -8,7 +8,7 @@ import { readTools } from './read-tools.ts'
 
 export type Discovering = { fetch: typeof fetch; times: McpTimes }
 
-/** Reads the tools of a server on a connection of its own. See `McpClient.discover`. */
+/** Reads the tools of a server on a separate connection. See `McpClient.discover`. */
 export async function discover(
   { fetch, times }: Discovering,
   endpoint: McpEndpoint,
@@ -24,7 +24,7 @@ export async function discover(
       try {
         return await readTools(connection, exchange.signal, times)
       } finally {
-        // Nobody waits for the end of a session.
+        // Not awaited: the end of a session takes time.
         exchanges.run(undefined, () => connection.close()).catch(() => {})
       }
     })

@@ -43,7 +43,7 @@ export function createToolList(redact: RedactCredentials) {
   }
 }
 
-/** Reads a tool of a list. Returns the reason when it cannot be used. */
+/** Reads a tool of a list. Returns the reason if it is unusable. */
 function toListedTool(value: unknown, redact: RedactCredentials): ListedTool | { name: string; reason: string } {
   const tool = redact(isRecord(value) ? value : {})
   const { name, title, description, inputSchema } = tool
@@ -52,7 +52,7 @@ function toListedTool(value: unknown, redact: RedactCredentials): ListedTool | {
     return { name: toLine(cutToBytes(name, MAX_NAME_LENGTH)), reason: 'its name is too long or no text' }
   }
   if (isRecord(value) && value.name !== name) return { name, reason: 'its name has credentials of the server in it' }
-  // As a key of an object it is another's prototype, and is lost.
+  // As a key it would set an object's prototype.
   if (name === '__proto__') return { name, reason: 'its name is reserved' }
   if (isRecord(tool.execution) && tool.execution.taskSupport === 'required') {
     return { name, reason: 'it can be called as a task only, which is not supported' }

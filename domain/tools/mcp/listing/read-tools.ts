@@ -7,7 +7,7 @@ import { cutToBytes } from '../protocol/text.ts'
 import { ANY_RESULT } from './any-result.ts'
 import { createToolList } from './listed-tool.ts'
 
-/** Reads all pages of a server's tools. Throws what the library throws, or `LimitError`. */
+/** Reads all pages of a server's tools. Throws the library's errors, or `LimitError`. */
 export async function readTools(
   connection: Connection,
   signal: AbortSignal | undefined,
@@ -39,7 +39,7 @@ export async function readTools(
   }
 }
 
-/** Hides before it cuts: a part of a secret would not be found. */
+/** Redacts before cutting, because a part of a secret would not be found. */
 function instructionsOf({ client, redact }: Connection): string | undefined {
   const instructions: unknown = client.getInstructions()
   return typeof instructions === 'string' ? cutToBytes(redact(instructions), MAX_INSTRUCTIONS_BYTES) : undefined

@@ -15,20 +15,20 @@ export type McpEndpoint = {
   protocol: unknown
 }
 
-/** Tool as a server lists it, within the limits of a list. */
+/** Tool from a server's list, within the limits. */
 export type ListedTool = {
   name: string
   title: string | undefined
   description: string
   inputSchema: Record<string, unknown>
-  /** Claims of the server: that a call changes nothing, or may be repeated. */
+  /** The server's claims: a call changes nothing, or may be repeated. */
   isReadOnly: boolean
   isIdempotent: boolean
 }
 
 export type Discovered = {
   tools: ListedTool[]
-  /** Tools that cannot be used, by name, and why. At most 100 of them. */
+  /** Unusable tools by name, with reasons. At most 100. */
   leftOut: { name: string; reason: string }[]
   /** Instructions of the server to models about all its tools, at most 8 KiB. */
   instructions?: string | undefined
@@ -41,7 +41,10 @@ export type Discovered = {
 export type McpCall = {
   tool: string
   arguments: Record<string, unknown>
-  /** The tool's schema as listed. A stateless server may want arguments in headers; without it, it is asked which. */
+  /**
+   * The tool's schema as listed. A stateless server may want arguments in headers; without the schema, it is asked for
+   * them.
+   */
   inputSchema?: Record<string, unknown> | undefined
   /** Connections with state are not shared among sessions. */
   sessionId: string
@@ -55,17 +58,17 @@ export type McpCall = {
   signal: AbortSignal
 }
 
-/** Error of a server that cannot be used, in a sentence for people and models that quotes no secret. */
+/** Error of an unusable server, in a sentence for people and models without secrets. */
 export class McpFailure extends Error {
   override name = 'McpFailure'
 }
 
-/** Client of MCP servers. Everything that it does has limits on time and size. */
+/** Client of MCP servers. All operations have limits of time and size. */
 export type McpClient = {
   /** Reads the tools of a server. Takes at most 30 s. Throws `McpFailure`, or the signal's reason. */
   discover(endpoint: McpEndpoint, signal: AbortSignal): Promise<Discovered>
   /**
-   * Calls a tool, and tells the server when the signal aborts. Throws `ToolError` for what the model should know,
+   * Calls a tool, and notifies the server when the signal aborts. Throws `ToolError` with a message for the model,
    * `InputRequired` when the server asks the user, or the signal's reason.
    */
   call(endpoint: McpEndpoint, call: McpCall): Promise<ToolOutput>

@@ -12,17 +12,17 @@ import { McpTransport } from './transport.ts'
 export type Connection = {
   client: Client
   isStateless: boolean
-  /** Has to be applied to everything that the server says. */
+  /** Must be applied to everything from the server. */
   redact: RedactCredentials
-  /** Whether the server had given a session, which it may forget. */
+  /** Whether the server assigned a session, which it may forget. */
   hasSession: () => boolean
   /** Whether the protocol was taken from an earlier connection, and may have changed since. */
   isAssumed: boolean
   /** Called when the server says that its tools have changed. */
   onToolsChanged: () => void
-  /** Tools whose server wants some of their arguments in headers too, as it has said. */
+  /** Tools whose server has asked for some of their arguments in headers. */
   mirrored: Map<string, Tool>
-  /** Exchanges of calls under way. A question outside of a call's own stream belongs to the only one there is. */
+  /** Exchanges of calls under way. A question outside a call's stream belongs to the only call under way. */
   calls: Set<Exchange>
   close(): Promise<void>
 }
@@ -36,7 +36,9 @@ export type Connecting = {
 
 const CLIENT = { name: 'agent-session-service', version: '1.0.0' }
 
-/** Compiles nothing: schemas of strangers are compiled in threads only. No method that wants a validator is used. */
+/**
+ * Compiles nothing: external schemas are compiled only in threads. The client uses no method that needs a validator.
+ */
 const NO_VALIDATOR: jsonSchemaValidator = {
   getValidator: () => {
     throw new Error('Schemas of MCP servers are not compiled here.')
@@ -69,7 +71,7 @@ export async function connect(connecting: Connecting): Promise<Connection> {
     close: () => end(client, transport, times),
   }
   handle(connection, times)
-  // The library's probe does not know of signals; closing its transport ends it.
+  // The library's probe ignores signals; closing its transport ends it.
   const abort = () => void transport.close()
   signal.addEventListener('abort', abort, { once: true })
   try {
@@ -87,12 +89,12 @@ export async function connect(connecting: Connecting): Promise<Connection> {
   return connection
 }
 
-/** Returns a server's protocol as JSON for later connections. Undefined when it is unknown or too large. */
+/** Returns a server's protocol as JSON for later connections. Undefined if it is unknown or too large. */
 export function protocolOf({ client, isStateless, redact }: Connection): PriorDiscovery | undefined {
   if (!isStateless) return { kind: 'legacy' }
   const discover = client.getDiscoverResult()
   if (discover === undefined) return undefined
-  // Instructions are long, and kept with the tools.
+  // Instructions are long, and stored with the tools.
   const { instructions: _, ...rest } = discover
   const prior: PriorDiscovery = { kind: 'modern', discover: redact(rest) }
   return isSmall(prior) ? prior : undefined
@@ -100,7 +102,7 @@ export function protocolOf({ client, isStateless, redact }: Connection): PriorDi
 
 const isSmall = (value: unknown) => boundedJson(value, { maxBytes: MAX_PROTOCOL_BYTES, maxDepth: 32 }) !== undefined
 
-/** Takes a stored protocol. The library checks its form, and connecting fails when it is wrong. */
+/** Casts a stored protocol. The library checks its form, and connecting fails if it is wrong. */
 const toPrior = (protocol: unknown): PriorDiscovery | undefined =>
   typeof protocol === 'object' && protocol !== null && isSmall(protocol) ? (protocol as PriorDiscovery) : undefined
 
@@ -118,15 +120,15 @@ function handle(connection: Connection, times: McpTimes): void {
 }
 
 /**
- * Asks a stateless server to tell when its tools change, where it offers that. Nobody waits for it, and it is not asked
- * again when its stream ends: a list is read again after its time anyway. Has to be called in the exchange of connecting.
+ * Asks a stateless server to report changes of its tools, if it offers that. Not awaited, and not repeated when its
+ * stream ends: a list is read again after its lifetime anyway. Must be called in the exchange of connecting.
  */
 export function listen({ client, isStateless }: Connection, times: McpTimes): void {
   if (!isStateless || client.getServerCapabilities()?.tools?.listChanged !== true) return
   client.listen({ toolsListChanged: true }, { timeout: times.connect }).catch(() => {})
 }
 
-/** Ends a session, which the server need not wait for then, and closes the connection. */
+/** Ends a session, so that the server need not keep it, and closes the connection. */
 async function end(client: Client, transport: McpTransport, times: McpTimes): Promise<void> {
   if (transport.sessionId !== undefined) {
     const late = setTimeout(() => void client.close(), times.goodbye)

@@ -3,20 +3,20 @@ import type { McpEndpoint } from './client.ts'
 /** Hides an endpoint's credentials in a text, or in all texts of a value of parsed JSON. */
 export type RedactCredentials = <T>(value: T) => T
 
-/** A shorter value, such as the name of a region, is part of many words. */
+/** Minimum length of a redacted value. A shorter one, such as the name of a region, is part of many words. */
 const MIN_LENGTH = 8
 const HIDDEN = '[hidden]'
 
 /**
- * Returns how to hide an endpoint's key and the values of its headers, which a server may repeat. Numbers stay, and so do
- * values of fewer than 8 characters. The depth of what is given has to be bounded.
+ * Returns a function that hides an endpoint's key and header values, which a server may repeat. Numbers and values of
+ * fewer than 8 characters stay. The depth of its input must be bounded.
  */
 export function createRedaction({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | 'headers'>): RedactCredentials {
   const values = [apiKey ?? '', ...Object.values(headers)].map((value) => value.trim())
   const parts = values.flatMap((value) => [value, withoutScheme(value), ...pairsIn(value), ...basicIn(value)])
   const secrets = new Set(parts.filter(({ length }) => length >= MIN_LENGTH))
   if (secrets.size === 0) return (value) => value
-  // Longer ones first, since one may begin with another.
+  // Longer ones first, because one may begin with another.
   const forms = [...new Set([...secrets].flatMap(formsOf))].sort((one, other) => other.length - one.length)
   const pattern = new RegExp(forms.map(escapePattern).join('|'), 'g')
   return <T>(value: T) => redactValue(value, pattern) as T
@@ -38,7 +38,7 @@ function basicIn(value: string): string[] {
 
 const escapePattern = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 
-/** A text may have a secret in an address, or in JSON. */
+/** Forms of a secret in an address or in JSON. */
 const formsOf = (secret: string): string[] => [
   secret,
   encodeURIComponent(secret.toWellFormed()),

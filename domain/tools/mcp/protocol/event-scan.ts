@@ -23,7 +23,7 @@ export type EventBounds = { maxParts: number; maxDepth: number; maxLines: number
 
 /**
  * Counts the lines of a stream of events, and the parts of the JSON in each event, before anything is parsed. A string
- * ends with its line, because JSON has no line breaks in strings: so nothing outside of JSON can hide what follows.
+ * ends with its line, because JSON strings have no line breaks: text outside of JSON cannot hide what follows.
  */
 export function createEventScan({ maxParts, maxDepth, maxLines }: EventBounds) {
   let lines = 0
@@ -59,11 +59,11 @@ export function createEventScan({ maxParts, maxDepth, maxLines }: EventBounds) {
   }
 
   return {
-    /** Takes the next bytes, and returns whether the stream exceeds its bounds by now. */
+    /** Scans the next bytes, and returns whether the stream exceeds its bounds. */
     exceeds(bytes: Uint8Array): boolean {
       for (const byte of bytes) {
         const kind = KINDS[byte] ?? 0
-        // Both together end one line.
+        // The two end one line together.
         const isRest = byte === LINE_FEED && previous === CARRIAGE_RETURN
         previous = byte
         if (isRest) continue

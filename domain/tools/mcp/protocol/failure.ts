@@ -7,7 +7,7 @@ import { StatusError } from './status-error.ts'
 import { toLine } from './text.ts'
 import { BROKEN_OFF } from './transport.ts'
 
-/** Error of ours in reading an answer, in words that follow "The MCP server …". */
+/** Error of this client in reading an answer, in words that follow "The MCP server …". */
 export class LimitError extends Error {
   override name = 'LimitError'
 }
@@ -16,12 +16,12 @@ export class LimitError extends Error {
 export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?: Exchange): string {
   const redact = createRedaction(endpoint)
   const cause = causeOf(error, exchange)
-  // The server's own words are hidden before they are cut: `hide` would miss a secret that was cut.
+  // Redacts the server's own words before it cuts them, because a cut secret would not be found.
   const words = addressWords(cause, exchange) ?? wordsOf(cause, endpoint, redact)
   return `The MCP server "${toLine(endpoint.name)}" ${redact(words)}`
 }
 
-/** Describes the answer of an address at which there is something else than the server. Undefined for any other error. */
+/** Describes the answer of an address without an MCP server. Undefined for any other error. */
 function addressWords(cause: unknown, exchange: Exchange | undefined): string | undefined {
   const http = cause instanceof SdkHttpError ? cause.data : undefined
   const status = http?.status
@@ -37,10 +37,10 @@ function addressWords(cause: unknown, exchange: Exchange | undefined): string | 
   return `${said}; is this its MCP address?`
 }
 
-/** Errors that say more than a page does. */
+/** Errors that say more than an HTML page. */
 const OF_SERVER = [OutgoingError, StatusError, LimitError, ProtocolError]
 
-/** Finds the error that others follow from. */
+/** Finds the root error. */
 function causeOf(error: unknown, exchange: Exchange | undefined): unknown {
   const known = knownIn(error)
   if (known !== undefined) return known
@@ -48,7 +48,7 @@ function causeOf(error: unknown, exchange: Exchange | undefined): unknown {
   return error
 }
 
-/** Whether an error may follow from an answer that broke off. */
+/** Whether an error may result from a broken-off answer. */
 const isFollowing = (error: unknown) =>
   isBrokenOff(error) || (error instanceof SdkError && !(error instanceof SdkHttpError)) || error instanceof SyntaxError
 
@@ -104,7 +104,7 @@ function statusWords(
   return `answered with the status ${status}.`
 }
 
-/** Replaces the advice, which would be a guess, by the text of a refusal. */
+/** Replaces the advice, which would be a guess, with the text of a refusal. */
 function withText(words: string, text: string, redact: RedactCredentials): string {
   const said = messageIn(text, redact)
   return said === '' ? words : `${words.replace(/(; an administrator .*)?\.$/, '')}: ${said}`
@@ -112,7 +112,7 @@ function withText(words: string, text: string, redact: RedactCredentials): strin
 
 const MAX_PLAIN_LENGTH = 500
 
-/** Reads the message of a JSON-RPC error, or a short plain text. Other JSON and HTML say nothing to a model. */
+/** Reads the message of a JSON-RPC error, or a short plain text. Other JSON and HTML are useless to a model. */
 function messageIn(text: string, redact: RedactCredentials): string {
   try {
     const { message } = JSON.parse(text).error

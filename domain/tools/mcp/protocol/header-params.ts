@@ -3,7 +3,7 @@ import { isRecord } from '../../../../lib/is-record.ts'
 const KEY = 'x-mcp-header'
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean'])
-/** Keywords with schemas that no argument is reached by with certainty. */
+/** Keywords whose schemas do not apply to a definite argument. */
 const OTHERS = ['items', 'contains', 'propertyNames', 'not', 'if', 'then', 'else'].concat([
   'additionalProperties',
   'unevaluatedProperties',
@@ -13,8 +13,8 @@ const LISTS = ['prefixItems', 'oneOf', 'anyOf', 'allOf', 'items']
 const MAPS = ['patternProperties', 'dependentSchemas', '$defs', 'definitions']
 
 /**
- * Reads whether a tool's input schema wants arguments repeated in headers. A client must refuse tools that want it
- * wrongly (MCP 2026-07-28, Streamable HTTP, custom headers). The schema has to be bounded in depth.
+ * Reads whether a tool's input schema wants arguments repeated in headers. A client must refuse tools with an invalid
+ * wish (MCP 2026-07-28, Streamable HTTP, custom headers). The schema must be bounded in depth.
  */
 export function readHeaderParams(schema: Record<string, unknown>): 'none' | 'some' | 'invalid' {
   const names = new Set<string>()

@@ -22,7 +22,7 @@ const RESERVED_PREFIXES = ['mcp-', 'proxy-', 'sec-']
 
 const isReserved = (name: string) => RESERVED.has(name) || RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix))
 
-/** Returns the headers of each request to a server: its own ones without the transport's, and its API key. */
+/** Returns the headers of each request to a server: its own except the transport's, and its API key. */
 export function headersOf({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | 'headers'>): Record<string, string> {
   const kept = Object.entries(headers).filter(([name]) => !isReserved(name.toLowerCase()))
   const hasOwn = kept.some(([name]) => name.toLowerCase() === 'authorization')

@@ -1,4 +1,4 @@
-/** Whether a value of parsed JSON has at most `maxDepth` levels of objects and lists. Takes no stack for them. */
+/** Whether a value of parsed JSON has at most `maxDepth` levels of objects and lists. Works without recursion. */
 export function isWithinDepth(value: unknown, maxDepth: number): boolean {
   let level: unknown[] = [value]
   for (let depth = 0; depth <= maxDepth; depth++) {
@@ -13,7 +13,7 @@ export function isWithinDepth(value: unknown, maxDepth: number): boolean {
   return false
 }
 
-/** Returns the JSON text of a value, or undefined when it is deeper than `maxDepth` levels or longer than `maxBytes`. */
+/** Returns the JSON text of a value, or undefined if it is deeper than `maxDepth` levels or longer than `maxBytes`. */
 export function boundedJson(value: unknown, { maxBytes, maxDepth }: { maxBytes: number; maxDepth: number }) {
   if (!isWithinDepth(value, maxDepth)) return undefined
   const json = JSON.stringify(value)

@@ -7,21 +7,21 @@ export type McpTimes = {
   discover: number
   /** Limit of opening a connection for a call. */
   connect: number
-  /** Time that a call may take without progress. */
+  /** Maximum time of a call without progress. */
   call: number
-  /** Time that a call may take with progress. */
+  /** Maximum time of a call with progress. */
   callWithProgress: number
-  /** Time that the result of a call is waited for once the server has been told that the user cannot be asked at once. */
+  /** Maximum time for the result of a call after the server was told that the user cannot be asked at once. */
   asked: number
   /** Time after which an unused connection is closed. */
   idle: number
-  /** Time that a server has to take note that its session ends. */
+  /** Time for a server to acknowledge the end of its session. */
   goodbye: number
-  /** Shortest time between two attempts to open a stream again that has broken off. */
+  /** Minimum time between two attempts to reopen a broken stream. */
   reconnect: number
-  /** Shortest time between two reports that the tools have changed. */
+  /** Minimum time between two reports of changed tools. */
   changes: number
-  /** Pause before a call is repeated for a server that asked for that, and asked nothing else. */
+  /** Pause before a call is repeated at a server's request without questions. */
   again: number
 }
 
@@ -40,14 +40,14 @@ export const TIMES: McpTimes = {
 
 /** Size limit of one answer, after decompression. A result has at most 4 MiB of images in base64. */
 export const MAX_ANSWER_BYTES = 8 * MiB
-/** Limits of what parsing an answer, or an event of a stream, may cost. A key counts like a value. */
+/** Limits of the cost of parsing an answer or an event. A key counts like a value. */
 export const MAX_PARTS = 100_000
 export const MAX_DEPTH = 256
-/** Lines of a stream. An event has two to four, and a long one is opened again. */
+/** Maximum lines of a stream. An event has two to four, and a long stream is reopened. */
 export const MAX_LINES = 50_000
-/** Answers to requests of a server on a connection, its questions and signs of life. */
+/** Maximum number of answers to a server's requests on a connection: questions and pings. */
 export const MAX_ANSWERS = 300
-/** How often the stream of a session is opened again, and the bytes of a connection that answer no call. */
+/** Maximum number of reopenings of a session's stream, and of bytes of a connection that belong to no call. */
 export const MAX_REOPENINGS = 5
 export const MAX_UNASKED_BYTES = 8 * MiB
 export const MAX_REQUEST_BYTES = 8 * MiB

@@ -11,13 +11,13 @@ type Entry = {
   idle: NodeJS.Timeout | undefined
 }
 
-/** Use of a connection. It stays open at least until it is given back. */
+/** Use of a connection, which stays open at least until it is returned. */
 export type Lease = {
   connection: Promise<Connection>
-  /** Whether it is being opened for this use. */
+  /** Whether it is opened for this use. */
   isNew: boolean
   giveBack(): void
-  /** Takes the connection out of the pool: later calls open another one. */
+  /** Removes the connection from the pool: later calls open another one. */
   discard(): void
 }
 
@@ -25,14 +25,14 @@ export type Pool = ReturnType<typeof createPool>
 
 export type Open = (endpoint: McpEndpoint, signal: AbortSignal) => Promise<Connection>
 
-/** Thrown when all connections that a process may have are in use. */
+/** Thrown when all connections of a process are in use. */
 export class PoolFull extends Error {
   override name = 'PoolFull'
 }
 
 /**
- * Creates a pool of connections. Each session has its own, which its concurrent calls share. A new connection may close
- * the connection that has been unused for longest, but never a used one.
+ * Creates a pool of connections. Each session has its own, shared by its concurrent calls. A new connection may close
+ * the least recently used idle one, but never one in use.
  */
 export function createPool(open: Open, { times, maxConnections }: { times: McpTimes; maxConnections: number }) {
   // In the order of their last use. Entries in use may be anywhere.
@@ -74,7 +74,7 @@ export function createPool(open: Open, { times, maxConnections }: { times: McpTi
   function makeRoom(): void {
     const unused = [...entries.values()].find(({ users }) => users === 0)
     if (unused === undefined) throw new PoolFull('All connections to MCP servers are in use.')
-    // Counts no more, although its session is still being ended.
+    // No longer counts, although its session is still being ended.
     all.delete(unused)
     void end(unused)
   }
@@ -91,7 +91,7 @@ export function createPool(open: Open, { times, maxConnections }: { times: McpTi
   }
 
   return {
-    /** Returns the connection of a session to a server, and opens it if there is none. Throws `PoolFull`. */
+    /** Returns the connection of a session to a server, and opens it if necessary. Throws `PoolFull`. */
     lease(endpoint: McpEndpoint, sessionId: string): Lease {
       const key = JSON.stringify([endpoint.organizationId, endpoint.id, endpoint.revision, sessionId])
       const existing = entries.get(key)

@@ -8,8 +8,8 @@ import { MAX_DEPTH, MAX_LINES, MAX_PARTS } from './limits.ts'
 import { StatusError } from './status-error.ts'
 
 /**
- * Creates the `fetch` of a server's transport. It throws `StatusError` for statuses that the library would interpret as
- * something of the protocol, and notes in the exchange why a body has broken off.
+ * Creates the `fetch` of a server's transport. It throws `StatusError` for statuses that the library would misinterpret
+ * as part of the protocol, and records in the exchange why a body broke off.
  */
 export const createServerFetch =
   (guarded: typeof fetch): typeof fetch =>
@@ -31,7 +31,7 @@ export const createServerFetch =
     }
   }
 
-/** Statuses after which no other form of the protocol need be tried. */
+/** Statuses after which trying another protocol is useless. */
 const hasEnded = (status: number) => status === 401 || status === 403 || status === 429 || status >= 500
 
 const typeOf = ({ headers }: Response) => headers.get('content-type') ?? ''
@@ -40,7 +40,7 @@ const isStream = (answer: Response) => /^text\/event-stream\b/i.test(typeOf(answ
 const MAX_REFUSAL_BYTES = 2048
 const REFUSAL_MS = 1000
 
-/** Reads the text of a refusal, if it is short and comes soon. Cancels the rest of it. Some servers send no type. */
+/** Reads the text of a short and fast refusal, and cancels the rest. Some servers send no type. */
 async function readRefusal(answer: Response): Promise<string> {
   const reader = answer.body?.getReader()
   if (reader === undefined) return ''
@@ -66,10 +66,10 @@ async function readRefusal(answer: Response): Promise<string> {
   }
 }
 
-/** Size up to which a piece of a stream is passed on at once: a piece may have hundreds of events in it. */
+/** Maximum size of a piece that is passed on at once. A piece may have hundreds of events. */
 const PIECE_BYTES = 4 * 1024
 
-/** Passes an answer on, within the bounds of what parsing it may cost, and without holding up other work. */
+/** Passes on an answer within the bounds of parsing, without blocking other work. */
 function watch(answer: Response, exchange: Exchange | undefined): Response {
   const { status, statusText, headers, body } = answer
   if (body === null) return answer
@@ -88,7 +88,7 @@ function watch(answer: Response, exchange: Exchange | undefined): Response {
       },
       cancel: async () => void (await pieces.return()),
     },
-    // Nothing is read ahead.
+    // Disables reading ahead.
     { highWaterMark: 0 },
   )
   return new Response(watched, { status, statusText, headers })
@@ -130,7 +130,7 @@ function eventCheck(): Check {
 
 const tooComplex = () => new LimitError('sent an answer with too many or too deeply nested parts.')
 
-/** Keeps the first failure: later ones follow from it. */
+/** Keeps the first failure, because later ones result from it. */
 function note(exchange: Exchange | undefined, error: unknown): void {
   if (exchange !== undefined && error instanceof Error && !exchange.signal.aborted) exchange.failure ??= error
 }

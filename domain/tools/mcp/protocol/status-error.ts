@@ -1,10 +1,10 @@
-/** Answer with an HTTP status that says nothing of the protocol. */
+/** Answer with an HTTP status outside the protocol. */
 export class StatusError extends Error {
   override name = 'StatusError'
   readonly status: number
   /** Body of a short answer in plain text or JSON, else ''. */
   readonly text: string
-  /** Seconds after which the server asks to try again. */
+  /** Delay in seconds that the server asks for. */
   readonly retryAfterSecs: number | undefined
 
   constructor({ status, headers }: Response, text: string) {

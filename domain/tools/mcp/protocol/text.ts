@@ -1,6 +1,6 @@
 import { characterStart } from '../../../../lib/utf8.ts'
 
-/** Returns the first bytes of a text in UTF-8, without a part of a character. */
+/** Returns the first bytes of a text in UTF-8, up to a whole character. */
 export function cutToBytes(text: string, maxBytes: number): string {
   // A UTF-16 unit has at least one byte in UTF-8, so the rest of a long text need not be encoded.
   const bytes = Buffer.from(text.slice(0, maxBytes + 1))
@@ -10,7 +10,7 @@ export function cutToBytes(text: string, maxBytes: number): string {
 
 const MAX_LINE_LENGTH = 1_000
 
-/** Makes a stranger's words fit for a sentence of ours: one line of at most 1,000 characters. */
+/** Converts external text for use in a sentence: one line of at most 1,000 characters. */
 export function toLine(text: string): string {
   const line = text
     .slice(0, 4 * MAX_LINE_LENGTH)

@@ -8,24 +8,24 @@ import {
 import { exchanges } from './exchange.ts'
 import { MAX_ANSWERS, MAX_REOPENINGS, type McpTimes } from './limits.ts'
 
-/** Limit on the pauses that a server asks for, and on the growing pauses of the library. */
+/** Maximum pause, whether requested by a server or growing in the library. */
 const MAX_RECONNECT_MS = 30_000
 
-/** Data of the error that stands for a result when an answer ends without one. No server can send this object. */
+/** Data of the error that replaces the result when an answer ends without one. No server can send this object. */
 export const BROKEN_OFF = {}
 const BROKEN_OFF_CODE = -32_000
 
 type Options = { headers: Record<string, string>; fetch: typeof fetch; times: McpTimes }
 
 /**
- * Transport whose requests end with their exchange, and fail when an answer ends without a result. The library's own
- * would wait until the time limit.
+ * Transport whose requests end with their exchange, and fail if an answer ends without a result. The library's
+ * transport would wait until the time limit.
  */
 export class McpTransport extends StreamableHTTPClientTransport {
   readonly #reconnections: Set<NodeJS.Timeout>
   #answers = 0
 
-  /** Has to be created in the exchange of its connecting, to which the stream of the session belongs. */
+  /** Must be created in the exchange of its connecting, which owns the stream of the session. */
   constructor(url: URL, { headers, fetch, times }: Options) {
     const reconnections = new Set<NodeJS.Timeout>()
     const opening = exchanges.getStore()
@@ -33,7 +33,7 @@ export class McpTransport extends StreamableHTTPClientTransport {
     super(url, {
       requestInit: { headers },
       fetch: (address, init) => fetch(address, init),
-      // The server may ask for any pause, also for none at all.
+      // The server may ask for any pause, even 0.
       reconnectionScheduler: (reconnect, delayMs) => {
         // A call's stream ends with the call, the session's stream only with the connection.
         if (exchanges.getStore() === opening && ++reopenings > MAX_REOPENINGS) {
@@ -61,7 +61,7 @@ export class McpTransport extends StreamableHTTPClientTransport {
       ...options,
       ...(signals.length > 0 && { requestSignal: AbortSignal.any(signals) }),
     })
-    // The library ignores an answer that is settled already.
+    // The library ignores the error if the answer has already arrived.
     if (exchange !== undefined && exchange.isStream !== true) breakOff()
   }
 

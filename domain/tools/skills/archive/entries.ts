@@ -10,7 +10,7 @@ export const isLeftOut = (name: string): boolean => /^__MACOSX(\/|$)|(^|\/)\.DS_
 
 /** Throws ArchiveProblem unless a name is a path within the archive. */
 export function checkName(name: string): void {
-  // A longer name is too long even without the folder that all entries have in common.
+  // Too long even without the common folder of all entries.
   if (name.length > 2 * MAX_ENTRY_PATH_BYTES) throw tooLong(name)
   const segments = name.replace(/\/$/, '').split('/')
   if (name.includes('\ufffd')) throw problemOf(name, 'has a name that is not UTF-8')
@@ -22,9 +22,9 @@ export function checkName(name: string): void {
 }
 
 /**
- * Returns the path of each entry in the skill, in the same order: without the one folder that all have in common, which
- * is '' itself. Throws ArchiveProblem for what is there twice, for a file that is also a directory, for long paths,
- * for too many directories, and when SKILL.md is missing.
+ * Returns the path of each entry in the skill, in the same order: without the common folder of all entries, which
+ * itself is ''. Throws ArchiveProblem for duplicates, for a file that is also a directory, for long paths, for too many
+ * directories, and if SKILL.md is missing.
  */
 export function placeEntries(entries: readonly ListedEntry[]): string[] {
   if (entries.length > MAX_ENTRIES) throw new ArchiveProblem(`must have at most ${MAX_ENTRIES} entries`)
@@ -38,7 +38,7 @@ export function placeEntries(entries: readonly ListedEntry[]): string[] {
   return paths
 }
 
-/** Returns the directories of the paths, of files and of directories, without the root. */
+/** Returns all directories of the paths, without the root. */
 export function directoriesOf(entries: readonly { path: string; isDirectory: boolean }[]): string[] {
   const directories = entries.flatMap(({ path, isDirectory }) => [...(isDirectory ? [path] : []), ...parentsOf(path)])
   return [...new Set(directories)].filter((path) => path !== '')

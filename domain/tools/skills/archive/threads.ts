@@ -7,7 +7,7 @@ export type ArchiveThreads = ThreadPool<Uint8Array, ArchiveAnswer>
 
 const MAX_THREADS = 2
 const WAIT_MS = 30_000
-/** Archives that are unpacked and stored at once, each up to 10 MiB. */
+/** Number of archives unpacked and stored at once, each up to 10 MiB. */
 const STORED_AT_ONCE = 4
 
 export const createArchiveThreads = (): ArchiveThreads =>

@@ -8,8 +8,8 @@ import { MAX_ENTRY_BYTES, MAX_LISTED, MAX_UNPACKED_BYTES } from './limits.ts'
 import { ArchiveProblem, problemOf } from './problem.ts'
 
 /**
- * Unpacks a ZIP archive of a skill: yields its files one by one, then its directories. Ends with a problem if it is
- * damaged, exceeds a limit or has anything but files and directories. Sizes are counted in unpacked bytes.
+ * Unpacks a ZIP archive of a skill: yields its files one by one, then its directories. Ends with a problem if the
+ * archive is damaged, exceeds a limit or has other entries. Sizes are counted in unpacked bytes.
  */
 export async function* unpack(archive: Uint8Array): AsyncGenerator<ArchiveAnswer> {
   try {
@@ -30,7 +30,7 @@ async function* unpackValid(archive: Buffer): AsyncGenerator<ArchiveAnswer> {
     if (entry.isDirectory) continue
     const bytes = await readEntry(archive, zip, entry, left)
     left -= bytes.length
-    // A copy of its own, because a message has the whole buffer that bytes are part of.
+    // A copy, because a message includes the whole buffer of its bytes.
     yield { file: { path: entry.path, bytes: new Uint8Array(bytes), isBase64: !isText(bytes) } }
   }
   yield { directories: directoriesOf(placed) }
@@ -55,7 +55,7 @@ async function listEntries(archive: Buffer): Promise<{ zip: ZipFile; entries: Zi
   return { zip, entries }
 }
 
-/** Reads a name as UTF-8 if it is that, even if its flag is missing: that is how macOS writes it. */
+/** Reads a valid UTF-8 name as UTF-8, even without its flag, as macOS writes it. */
 function nameOf({ fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
   const flags = isUtf8(fileNameRaw) ? generalPurposeBitFlag | UTF8_FLAG : generalPurposeBitFlag
   return getFileNameLowLevel(flags, fileNameRaw, extraFields, true)
@@ -83,7 +83,7 @@ function checkKind(name: string, header: Entry): void {
 
 const CENTRAL_HEADER = 0x02014b50
 
-/** Throws ArchiveProblem if the archive has more entries than it says. */
+/** Throws ArchiveProblem if the archive has more entries than it declares. */
 function checkCount(archive: Buffer, { readEntryCursor }: ZipFile): void {
   // The type of yauzl is wrong.
   const end = Number(readEntryCursor)
@@ -95,8 +95,8 @@ function checkCount(archive: Buffer, { readEntryCursor }: ZipFile): void {
 const LOCAL_HEADER_BYTES = 30
 
 /**
- * Throws ArchiveProblem when entries share bytes, which would be unpacked twice, and when one has another name in its
- * own header, as another program would see another file.
+ * Throws ArchiveProblem if entries share bytes, which would be unpacked twice, or if an entry has a different name in
+ * its own header, where another program would see another file.
  */
 function checkOverlap(archive: Buffer, entries: readonly ZipEntry[]): void {
   const overlap = 'must not have entries that overlap or reach beyond its end'
@@ -136,7 +136,7 @@ async function readEntry(
   return bytes
 }
 
-/** Unpacks an entry, up to the limit and no further. */
+/** Unpacks an entry, and stops at the limit. */
 function inflate(name: string, packed: Uint8Array): Buffer {
   try {
     return inflateRawSync(packed, { maxOutputLength: MAX_ENTRY_BYTES })
@@ -149,7 +149,7 @@ const tooLarge = (name: string) => problemOf(name, `has more than ${MAX_ENTRY_BY
 const DAMAGED = 'is damaged'
 const MAX_REASON = 200
 
-/** yauzl has no class of errors for what is wrong with an archive; all of its errors are about that. */
+/** yauzl has no error class for a faulty archive; all of its errors mean that. */
 const damaged = (error: unknown, name?: string): ArchiveProblem => {
   const reason = (error instanceof Error ? error.message : 'no reason').slice(0, MAX_REASON)
   return name === undefined

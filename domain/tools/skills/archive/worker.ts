@@ -2,5 +2,5 @@ import { serveJobs } from '../../../../lib/threads/worker.ts'
 import type { ArchiveAnswer } from './archive.ts'
 import { unpack } from './unpack.ts'
 
-/** Program of a thread: unpacks archives of skills. */
+/** Entry point of a thread that unpacks archives of skills. */
 serveJobs<Uint8Array, ArchiveAnswer>(unpack)

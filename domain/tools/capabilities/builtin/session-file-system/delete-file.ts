@@ -23,7 +23,7 @@ export const deleteFile: Tool = {
   async run({ path: deleted, recursive }, { files }) {
     const path = parsePath(DeletedFilePath, deleted)
     const changed = await files.change([{ do: 'delete', path, isRecursive: recursive === true }])
-    // A repeated call has deleted it before, and cannot tell how much that was.
+    // A repeated call has deleted it before, and does not know how many files.
     return { value: { path, deleted: changed.outcome === 'repeated' || changed.deleted > 0 } }
   },
 }

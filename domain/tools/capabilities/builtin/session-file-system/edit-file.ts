@@ -7,7 +7,7 @@ import type { SessionFiles } from '../../../../session-data/files/session-files.
 import { type Tool, ToolError } from '../../capability.ts'
 import { FILE_TOOL_MS, parsePath, pathSchema, requireFile } from './paths.ts'
 
-/** Attempts of an edit while others change the file: an answer has at most 128 calls, 16 at once. */
+/** Maximum attempts of an edit while others change the file: an answer has at most 128 calls, 16 at once. */
 const MAX_ATTEMPTS = 20
 
 export const editFile: Tool = {
@@ -41,7 +41,7 @@ export const editFile: Tool = {
       try {
         return { value: await edit(files, path, oldText, newText) }
       } catch (error) {
-        // Another edit of the same step came first. A change by somebody else is found when the file is read again.
+        // Another edit of the same step came first. Reading the file again detects other changes.
         if (!(error instanceof FileChanged) || attempt === MAX_ATTEMPTS) throw error
       }
     }
@@ -89,7 +89,7 @@ function checkSize({ maxBytes }: SessionFiles, path: string, { length }: Buffer)
   if (length > maxBytes) throw new ToolError(`${path} would have ${length} bytes; a file has at most ${maxBytes}.`)
 }
 
-/** Describes a file that an earlier attempt of the call has edited, as it is now: it may have changed since. */
+/** Describes the current file after an edit by an earlier attempt of the call. It may have changed since. */
 async function describeEdited(files: SessionFiles, path: string, newText: Buffer) {
   const file = await files.read(path)
   if (file === undefined) return { path, size_bytes: null, line: null }

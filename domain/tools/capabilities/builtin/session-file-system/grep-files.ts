@@ -5,7 +5,7 @@ import type { Tool } from '../../capability.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
-/** Most of a line, in UTF-16 code units, and most of a result, as JSON. */
+/** Maximum length of a line, in UTF-16 code units, and of a result, as JSON. */
 const MAX_LINE_LENGTH = 500
 const MAX_RESULT_CHARACTERS = 100_000
 
@@ -42,7 +42,7 @@ export const grepFiles: Tool = {
   },
 }
 
-/** Returns some of the matches, and where the next ones begin. */
+/** Returns a page of the matches, and the offset of the next one. */
 function pageOf({ results, isTruncated }: Found, offset: number, limit: number) {
   const all = results.flatMap(({ matches }) => matches)
   const matches = withinSize(all.slice(offset, offset + limit).map(shorten))
@@ -59,7 +59,7 @@ const shorten = ({ line, ...match }: GrepMatch): GrepMatch => ({
   line: line.length > MAX_LINE_LENGTH ? `${cutAt(line, MAX_LINE_LENGTH)}…` : line,
 })
 
-/** Returns the first matches, as many as fit. One always does. */
+/** Returns the first matches within the size limit, at least one. */
 function withinSize(matches: GrepMatch[]): GrepMatch[] {
   let size = 0
   const tooMany = matches.findIndex((match) => {

@@ -8,8 +8,8 @@ import { statFile } from './stat-file.ts'
 import { writeFile } from './write-file.ts'
 
 /**
- * Tools over the session's files. All of them may run again: `files.change` changes nothing a second time for a call,
- * and the call then answers as the first attempt would have.
+ * Tools for the session's files. All may run again: `files.change` changes nothing a second time for a call, and the
+ * repeated call returns the first answer.
  */
 export const sessionFileSystem: Capability = {
   id: 'session_file_system',

@@ -48,7 +48,7 @@ const toEntry = ({ path, is_directory, is_readonly, size_bytes }: FileInfo) =>
     ? { path, type: 'directory' }
     : { path, type: 'file', size_bytes, ...(is_readonly ? { is_readonly } : {}) }
 
-/** Takes entries at an offset, within both limits, and reads no further than to see whether there are more. */
+/** Takes entries from an offset within both limits, and reads one further to see whether there are more. */
 async function take(pages: Pages<FileInfo>, offset: number, limit: number) {
   const entries: Entry[] = []
   let bytes = 0

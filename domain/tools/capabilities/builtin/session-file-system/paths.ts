@@ -17,7 +17,7 @@ export function parsePath(schema: typeof FilePath, path: unknown): string {
   throw new ToolError(`path ${parsed.error.issues[0]?.message ?? 'is wrong'}.`)
 }
 
-/** Reads a file. Throws `ToolError` when there is none, or a directory. */
+/** Reads a file. Throws `ToolError` for a missing file and a directory. */
 export async function requireFile(files: SessionFiles, path: string): Promise<WholeFile> {
   const file = await files.read(path)
   if (file !== undefined) return file
@@ -26,7 +26,7 @@ export async function requireFile(files: SessionFiles, path: string): Promise<Wh
   throw new ToolError(`${path} has been written only now; call again.`)
 }
 
-/** Describes a file or directory. Throws `ToolError` when there is none. */
+/** Describes a file or directory. Throws `ToolError` if it does not exist. */
 export async function requireStat(files: SessionFiles, path: string) {
   try {
     return await files.stat(path)

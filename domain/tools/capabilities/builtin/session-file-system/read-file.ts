@@ -14,8 +14,8 @@ const MAX_BINARY_BYTES = 75_000
 type Part = { offset: number | undefined; limit: number | undefined }
 
 /**
- * Reading a part counts as having seen the file: the agent knows which version it works on, and old_text of an edit
- * has to match anyway. Otherwise a file that is too large for one result could never be edited again.
+ * Reading a part counts as having seen the file: the agent knows its version, and old_text of an edit must match
+ * anyway. Otherwise a file too large for one result could never be edited.
  */
 export const readFile: Tool = {
   name: 'read_file',

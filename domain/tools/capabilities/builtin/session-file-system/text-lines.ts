@@ -1,15 +1,15 @@
 import { characterStart } from '../../../../../lib/utf8.ts'
 
-/** Lines wanted of a text: the first, counted from 1, and their number. */
+/** Requested lines of a text: the first, counted from 1, and their number. */
 type Wanted = { first: number; limit: number; maxBytes: number }
 
-/** Lines of a text as they are, line ends included. `isCut`: of a single line that is too long only the beginning. */
+/** Unchanged lines of a text, with line ends. `isCut`: only the beginning of a single line that is too long. */
 export type TextLines = { content: string; lines: number; totalLines: number; isCut: boolean }
 
 const LINE_FEED = 10
 
 /**
- * Returns lines of a text in UTF-8, up to `maxBytes` of JSON with its escapes, as in a result. Undefined when the text
+ * Returns lines of a text in UTF-8, up to `maxBytes` of JSON with its escapes, as in a result. Undefined if the text
  * has no such line. An empty text has no lines.
  */
 export function takeLines(bytes: Buffer, { first, limit, maxBytes }: Wanted): TextLines | undefined {
@@ -24,12 +24,12 @@ export function takeLines(bytes: Buffer, { first, limit, maxBytes }: Wanted): Te
   }
   const totalLines = bytes.length === 0 || bytes.at(-1) === LINE_FEED ? line - 1 : line
   if (start === undefined || first > Math.max(totalLines, 1)) return undefined
-  // A few bytes more than fit, so that the text that is cut here is too long for certain.
+  // A few more bytes than fit, so that a text cut here is certainly too long.
   const text = bytes.toString('utf8', start, characterStart(bytes, Math.min(end, start + maxBytes + 4)))
   return { ...keepWhatFits(text, maxBytes), totalLines }
 }
 
-/** Returns the whole lines that fit, or the beginning of the first line when that alone does not. */
+/** Returns the whole lines that fit, or the beginning of a first line that does not fit. */
 function keepWhatFits(text: string, maxBytes: number): Omit<TextLines, 'totalLines'> {
   let size = 0
   let at = 0
@@ -49,7 +49,7 @@ function keepWhatFits(text: string, maxBytes: number): Omit<TextLines, 'totalLin
   return { content: text, lines: lineEnd < at ? lines + 1 : lines, isCut: false }
 }
 
-/** Returns how many bytes a character has in JSON, at most. */
+/** Returns the maximum number of bytes of a character in JSON. */
 function jsonBytesOf(code: number): number {
   if (code === 0x22 || code === 0x5c || code === 0x0a || code === 0x0d || code === 0x09) return 2
   if (code < 0x20) return 6

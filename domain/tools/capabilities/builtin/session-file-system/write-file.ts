@@ -27,7 +27,7 @@ export const writeFile: Tool = {
   async run({ path: written, content, encoding }, { files }) {
     const path = parsePath(WrittenFilePath, written)
     const parsed = parseContent(files.maxBytes, String(content), encoding === 'base64' ? 'base64' : 'text')
-    // A repeated call has written this before.
+    // A repeated call has already written this.
     await files.change([{ do: 'write', path, ...parsed, isSeen: true }])
     return { value: { path, size_bytes: parsed.bytes.length } }
   },

@@ -4,8 +4,8 @@ import { sqlQuery } from './sql-query.ts'
 import { sqlSchema } from './sql-schema.ts'
 
 /**
- * Tools over the session's databases. All of them may run again: a call stores its changes once, and returns the same
- * answer when it is repeated.
+ * Tools for the session's databases. All may run again: a call stores its changes once, and a repeated call returns the
+ * first answer.
  */
 export const sessionSqlDatabase: Capability = {
   id: 'session_sql_database',

@@ -3,8 +3,8 @@ import { kvStore } from './kv-store.ts'
 import { secretStore } from './secret-store.ts'
 
 /**
- * Values and secrets of the session. Both tools may run again: a call changes nothing a second time, and answers what it
- * answered first.
+ * Values and secrets of the session. Both tools may run again: a repeated call changes nothing and returns the first
+ * answer.
  */
 export const sessionStorage: Capability = {
   id: 'session_storage',

@@ -10,7 +10,7 @@ import {
   TOOL_MS,
 } from './operations.ts'
 
-/** Characters of a value that a result has. As JSON they take at most 384 KiB, below the limit of results. */
+/** Maximum characters of a value in a result. As JSON they take at most 384 KiB, below the limit of results. */
 const PART_CHARACTERS = 64 * 1024
 
 const OPERATIONS: Operations = {

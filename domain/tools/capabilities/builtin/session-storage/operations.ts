@@ -4,7 +4,7 @@ import { ToolError } from '../../capability.ts'
 /** Required and optional arguments of each operation. */
 export type Operations = Record<'get' | 'set' | 'delete' | 'list', { needs: string[]; takes?: string[] }>
 
-/** JSON Schemas of the arguments that both tools have. */
+/** JSON Schemas of both tools' common arguments. */
 export const commonArguments = {
   operation: { type: 'string', enum: ['get', 'set', 'delete', 'list'] },
   prefix: { type: 'string', maxLength: 255, description: 'For list: only names that begin with this.' },
@@ -24,9 +24,9 @@ export const limitSchema = {
 
 export const TOOL_MS = 30_000
 
-/** Returns the operation of a call. Throws `ToolError` when it lacks an argument, or has one of another operation. */
+/** Returns the operation of a call. Throws `ToolError` if an argument is missing or belongs to another operation. */
 export function operationOf(args: Record<string, unknown>, operations: Operations): keyof Operations {
-  // The schema has checked it.
+  // Checked by the schema.
   const operation = args.operation as keyof Operations
   const { needs, takes = [] } = operations[operation]
   const missing = needs.filter((name) => args[name] === undefined)
@@ -39,7 +39,7 @@ export function operationOf(args: Record<string, unknown>, operations: Operation
   return operation
 }
 
-/** Lists names for a tool. Throws `ToolError` for an offset behind the end. */
+/** Lists names for a tool. Throws `ToolError` for an offset beyond the end. */
 export async function listNames(storage: SessionStorage, kind: StorageKind, args: Record<string, unknown>) {
   const offset = Number(args.offset ?? 0)
   const limit = Math.min(Number(args.limit ?? DEFAULT_LISTED), MAX_LISTED)
