@@ -70,10 +70,15 @@ describePages('agents', () => {
       questions.push(dialog.message())
       return isAllowed ? dialog.accept() : dialog.dismiss()
     })
+    // The console goes back through the history, which takes a moment.
+    const isBack = () => page.waitForURL((url) => url.hash === form)
+    const form = new URL(page.url()).hash
     await page.getByRole('link', { name: 'Sessions', exact: true }).first().click()
     await waitFor(async () => questions.length === 1, 'the question')
+    await isBack()
     await page.evaluate('history.back()')
     await waitFor(async () => questions.length === 2, 'the second question')
+    await isBack()
     expect(await page.getByLabel('Tags').inputValue()).toBe('one\ntwo')
     isAllowed = true
     await page.evaluate('history.back()')

@@ -51,7 +51,7 @@ describe('a pool of threads', () => {
   })
 
   it('counts the time of a job from when a thread has it', async () => {
-    const pool = createPool()
+    const pool = createPool({ waitMs: 60_000 })
     const ends = await Promise.all([pool.run(ENDLESS, 900), pool.run(QUICK, 600), pool.run(ENDLESS, 200)])
     expect(ends.map(({ end }) => end)).toEqual(['late', 'done', 'late'])
   })
