@@ -12,6 +12,6 @@ export default {
   maxWorkers: 4,
   // What a test file has loaded is never quite given back.
   workerIdleMemoryLimit: '1GB',
-  // Waits have a limit of their own, which is far beyond what they take.
-  testTimeout: 600_000,
+  // The longest test takes a quarter of this on a quiet machine. A test that hangs ends its file, and not the run.
+  testTimeout: 120_000,
 }

@@ -83,7 +83,8 @@ function runJest(args: string[], env: Record<string, string>): Promise<number> {
   const isSoak = { ...process.env, ...env }.SOAK === '1'
   // What lies there takes half an hour. Jest takes all words after this option for its patterns, up to the next option.
   const ignored = isSoak ? [] : ['--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/soak/']
-  const report = [...ignored, '--json', `--outputFile=${resultFile}`]
+  const limits = isSoak ? ['--testTimeout=600000'] : []
+  const report = [...ignored, ...limits, '--json', `--outputFile=${resultFile}`]
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [...JEST, ...report, ...args], {
       cwd: ROOT,
