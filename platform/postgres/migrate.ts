@@ -40,7 +40,7 @@ export async function applyMigrations(databaseUrl: string): Promise<string[]> {
     if ((await findMissing(pool, migrations)).length === 0) return []
     await pool.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
     await pool.query(CREATE_NOTES)
-    // A release before noted the beginning, too. A migration is one transaction: one that has not ended changed nothing.
+    // A release before noted the beginning, too. A migration is one transaction: an unfinished one changed nothing.
     await pool.query('DELETE FROM _prisma_migrations WHERE finished_at IS NULL')
     const missing = await findMissing(pool, migrations)
     for (const migration of missing) await applyMigration(pool, migration)

@@ -145,7 +145,7 @@ function launchOf({ taskQueue }: QueueAddress, { scheduleId, organizationId, rev
 
 const KEYWORD = Buffer.from('Keyword')
 
-/** Encodes attributes, all of which are keywords. */
+/** Encodes attributes. All are keywords. */
 function indexed(attributes: TypedSearchAttributes) {
   const fields = attributes.getAll().map(({ key, value }) => {
     const { metadata, data } = defaultPayloadConverter.toPayload(value)

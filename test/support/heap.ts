@@ -12,7 +12,7 @@ export function liveBytes(): number {
   return heapUsed + external
 }
 
-/** Pauses before the measurements, each of which costs a tenth of a second of CPU time. */
+/** Pauses before the measurements. Each measurement takes a tenth of a second of CPU time. */
 const PAUSES_MS = [50, 100, 100]
 
 /** Returns the lowest of several measurements, to leave out memory that is about to be released. */

@@ -250,7 +250,7 @@ describe('a document made to take time and memory', () => {
     }),
   )('is refused without blocking others: %s', async (_name, yaml) => {
     const eventLoop = watchEventLoop()
-    // An owner's documents are read one after the other. Those of others have a thread of their own.
+    // An owner's documents are read one after the other. Other owners have a thread of their own.
     const [refused, other] = await Promise.all([
       read(`---\nname: a\n${yaml}\n---\nHi`),
       readFor('other', '---\nname: b\n---\nHi'),
