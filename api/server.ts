@@ -100,7 +100,7 @@ const latest = new WeakMap<Duplex, Exchange>()
 
 const noteExchange = (req: IncomingMessage, res: ServerResponse): void => void latest.set(req.socket, { req, res })
 
-/** Reports whether the answer is the connection's turn, and has not begun. */
+/** Reports whether the connection is at this answer, and it has not begun. */
 const isUnanswered = ({ req, res }: Exchange): boolean => res.socket === req.socket && !res.headersSent
 
 /**

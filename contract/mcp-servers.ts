@@ -37,7 +37,7 @@ export const McpServer = z
     }),
     changed_tools: z.array(z.string()).meta({
       description:
-        'Tools that were added, changed or removed since an administrator accepted the tools, by their names in the tool_definitions of the capability.',
+        'Tools that were added, changed or removed since an administrator accepted the tools, by their names in the tool_definitions of the capability. Empty if there are none.',
     }),
     tools_error: z.string().nullish().meta({ description: 'Why the latest read of the tools failed.' }),
     created_at: DateTime,

@@ -7,6 +7,7 @@ import {
 } from '@prisma/driver-adapter-utils'
 import { SchemaEngine } from '@prisma/schema-engine-wasm'
 import type pg from 'pg'
+import { printError } from '../dev/terminal.ts'
 import { readMigrations, withPool } from '../platform/postgres/migrate.ts'
 
 const schemaUrl = new URL('../prisma/schema.prisma', import.meta.url)
@@ -57,7 +58,13 @@ function wholeScripts(pool: pg.Pool): PrismaPg {
   const connect = factory.connect.bind(factory)
   factory.connect = async () => {
     const adapter = await connect()
-    adapter.executeScript = async (script) => void (await pool.query(script))
+    adapter.executeScript = async (script) => {
+      // The engine's own error has only a number for it.
+      await pool.query(script).catch((error: Error) => {
+        printError(`A migration failed: ${error.message}`)
+        throw error
+      })
+    }
     restoreCharTypes(adapter, charColumns)
     return adapter
   }

@@ -8,7 +8,8 @@ export const CALL_PLACES = TOOL_PLACES + EXECUTION_PLACES
 
 /** Interval at which the calls of one owner that were turned away come again, one after the other. */
 const RETRY_SPACING_MS = 20
-const FIRST_RETRY_MS = 1000
+/** Minimum time until such a call comes again. */
+const MIN_RETRY_MS = 1000
 
 /**
  * Places for the calls of one kind. A call whose owner has no place is given back to Temporal, and comes again after the
@@ -29,7 +30,7 @@ export function createCalls(places: number) {
   function later(owner: string): ApplicationFailure {
     const now = Date.now()
     for (const [other, at] of lastAt) if (at < now) lastAt.delete(other)
-    const at = Math.max(now + FIRST_RETRY_MS, (lastAt.get(owner) ?? 0) + RETRY_SPACING_MS)
+    const at = Math.max(now + MIN_RETRY_MS, (lastAt.get(owner) ?? 0) + RETRY_SPACING_MS)
     lastAt.set(owner, at)
     return waitsForPlace(at - now)
   }

@@ -37,7 +37,7 @@ export type ThreadPoolOptions = {
 /** Time for which an idle thread is kept. A thread takes 10 to 50 MB; starting one takes a tenth of a second. */
 const IDLE_MS = 30_000
 /** Multiple of its CPU time limit that a job may take in wall-clock time, as on a busy machine. */
-const MAX_WAITING = 10
+const MAX_WAITING_FACTOR = 10
 /** Time to wait for the end of a thread that does not answer. It may be out of memory. */
 const UNANSWERED_MS = 3000
 const unanswered = (): Promise<void> => sleep(UNANSWERED_MS, undefined, { ref: false })
@@ -158,7 +158,7 @@ function limitCpu(worker: Worker, limitMs: number, endAs: (end: 'late' | 'busy' 
     isCleared = true
     endAs(how)
   }
-  const mostWaiting = setTimeout(end, limitMs * MAX_WAITING, 'busy')
+  const mostWaiting = setTimeout(end, limitMs * MAX_WAITING_FACTOR, 'busy')
   const lookAfter = (leftMs: number) => {
     timer = setTimeout(look, Math.ceil(leftMs))
   }

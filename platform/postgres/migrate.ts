@@ -30,28 +30,40 @@ const CREATE_NOTES = `CREATE TABLE IF NOT EXISTS _prisma_migrations (
   started_at timestamptz NOT NULL DEFAULT now(), applied_steps_count integer NOT NULL DEFAULT 0
 )`
 
+/** Whether the schema has tables, but none that notes migrations. */
+const IS_FOREIGN = `SELECT to_regclass('_prisma_migrations') IS NULL AND EXISTS (
+  SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
+) AS "foreign"`
+
+/** What runs SQL: one connection, or a pool. */
+type Queryable = Pick<pg.ClientBase, 'query'>
+
 /**
  * Applies the migrations of prisma/migrations that the database lacks, and notes them as Prisma does. Several processes
  * may call it at once. Returns the names of the migrations it applied.
  */
 export async function applyMigrations(databaseUrl: string): Promise<string[]> {
   const migrations = await readMigrations()
-  return withPool(databaseUrl, async (pool) => {
-    if ((await findMissing(pool, migrations)).length === 0) return []
-    await pool.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
-    await pool.query(CREATE_NOTES)
+  return withConnection(databaseUrl, async (connection) => {
+    if ((await findMissing(connection, migrations)).length === 0) return []
+    await connection.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
+    const { rows } = await connection.query(IS_FOREIGN)
+    if (rows[0]?.foreign === true) {
+      throw new Error("DATABASE_URL: must name an empty database, or the service's own; this one has other tables")
+    }
+    await connection.query(CREATE_NOTES)
     // A release before noted the beginning, too. A migration is one transaction: an unfinished one changed nothing.
-    await pool.query('DELETE FROM _prisma_migrations WHERE finished_at IS NULL')
-    const missing = await findMissing(pool, migrations)
-    for (const migration of missing) await applyMigration(pool, migration)
+    await connection.query('DELETE FROM _prisma_migrations WHERE finished_at IS NULL')
+    const missing = await findMissing(connection, migrations)
+    for (const migration of missing) await applyMigration(connection, migration)
     return missing.map(({ name }) => name)
   })
 }
 
-async function findMissing(pool: pg.Pool, migrations: Migration[]): Promise<Migration[]> {
-  const { rows: tables } = await pool.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS there")
+async function findMissing(connection: Queryable, migrations: Migration[]): Promise<Migration[]> {
+  const { rows: tables } = await connection.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS there")
   if (tables[0]?.there !== true) return migrations
-  const { rows } = await pool.query(
+  const { rows } = await connection.query(
     'SELECT migration_name AS name FROM _prisma_migrations WHERE finished_at IS NOT NULL AND rolled_back_at IS NULL',
   )
   const applied = new Set(rows.map((row) => String(row.name)))
@@ -59,22 +71,32 @@ async function findMissing(pool: pg.Pool, migrations: Migration[]): Promise<Migr
 }
 
 /** Runs a migration and notes it in the same transaction, so that none is applied without being noted. */
-async function applyMigration(pool: pg.Pool, { name, script }: Migration): Promise<void> {
+async function applyMigration(connection: Queryable, { name, script }: Migration): Promise<void> {
   const checksum = createHash('sha256').update(script).digest('hex')
   const note = `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
     VALUES (gen_random_uuid(), '${checksum}', ${pg.escapeLiteral(name)}, now(), 1)`
   try {
-    await runScript(pool, `${script}\n;${note}`)
+    await runScript(connection, `${script}\n;${note}`)
   } catch (error) {
     if (unavailability(error) !== undefined) throw error
     throw new Error(`the migration ${name} failed: ${(error as Error).message}`, { cause: error })
   }
 }
 
-/**
- * Runs `work` with a pool of one connection, and closes it before anything else happens: the advisory lock lives
- * as long as its connection.
- */
+/** Runs `work` with one connection. When that is lost, so is its advisory lock, and nothing more can run. */
+const withConnection = <T>(databaseUrl: string, work: (connection: Queryable) => Promise<T>): Promise<T> =>
+  withPool(databaseUrl, async (pool) => {
+    const connection = await pool.connect()
+    // The next query rejects.
+    connection.on('error', () => {})
+    try {
+      return await work(connection)
+    } finally {
+      connection.release(true)
+    }
+  })
+
+/** Runs `work` with a pool of one connection, which is closed before the result is there. */
 export async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 5000 })
   pool.on('error', () => {})
@@ -96,10 +118,10 @@ const LOCK_NOT_AVAILABLE = '55P03'
  * Runs a script as one transaction. While it waits for a lock on a table, everybody else waits behind it. So it gives
  * up after `lockTimeoutMs`, lets them through, and tries again.
  */
-export async function runScript(pool: pg.Pool, script: string, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<void> {
+export async function runScript(connection: Queryable, script: string, lockTimeoutMs = LOCK_TIMEOUT_MS): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await pool.query(`SET lock_timeout = ${lockTimeoutMs};\n${script}\n;RESET lock_timeout;`)
+      await connection.query(`SET lock_timeout = ${lockTimeoutMs};\n${script}\n;RESET lock_timeout;`)
       return
     } catch (error) {
       const { code } = error as { code?: string }

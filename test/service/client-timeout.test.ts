@@ -96,7 +96,7 @@ describe('a client that does not answer in time', () => {
     expect(typesOf(events).filter((type) => type === 'tool.call_requested')).toHaveLength(2)
     const [, asked] = events.filter((event) => event.type === 'tool.call_requested')
     const [, given] = events.filter((event) => event.type === 'tool.completed')
-    // Some of it passes before the request is recorded. The first step leaves nothing.
-    expect(Date.parse(given.ts) - Date.parse(asked.ts)).toBeGreaterThanOrEqual(4000)
+    // The wait begins a moment before its request is recorded, which takes longer on a loaded machine.
+    expect(Date.parse(given.ts) - Date.parse(asked.ts)).toBeGreaterThanOrEqual(5500)
   })
 })

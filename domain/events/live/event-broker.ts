@@ -141,8 +141,8 @@ function createInbox() {
       return { entries, missed }
     },
     /**
-     * Adds an entry, without its line if too many long lines are waiting. Returns false on overflow, which empties the
-     * inbox.
+     * Adds an entry, a long one without its line if too many long lines are waiting. Returns false on overflow, which
+     * empties the inbox.
      */
     add(entry: LiveEntry): boolean {
       const { length } = entry.line

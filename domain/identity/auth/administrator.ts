@@ -7,8 +7,8 @@ import { hashPassword, verifyPassword } from './passwords.ts'
 const REMEMBERED = 'administrator'
 
 /**
- * Makes the configured administrator a user who owns the default organization. If the user with that e-mail has another
- * password, sets the configured one and ends all of the user's logins, API keys and invitations. A former administrator
+ * Makes the configured administrator a user who owns the default organization. If the user with that e-mail does
+ * not sign in with the configured password yet, sets it and ends all of the user's logins, API keys and invitations. A former administrator
  * becomes an ordinary member and loses them too. May be repeated, also by several processes at once. Does nothing
  * without an administrator's password in the environment, or if passwords are disabled: then see appointAdministrator.
  */

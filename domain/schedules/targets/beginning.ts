@@ -8,7 +8,7 @@ const KEPT_BYTES = 2048
 /** Time for reading an answer after its head. A longer answer counts as received, too. */
 const READ_MS = 2000
 /** Maximum length of an escaped header value, as a multiple of the value's length. */
-const MAX_FORM_LENGTH = 6
+const MAX_FORM_FACTOR = 6
 
 /**
  * Reads the beginning of an answer's body, without the values of headers that the server may repeat, and drops the rest.
@@ -19,7 +19,7 @@ export async function readBeginning(
   headers: Record<string, string>,
 ): Promise<string> {
   const longest = Math.max(0, ...Object.values(headers).map(({ length }) => length))
-  const bytes = await readBytes(body, KEPT_BYTES + MAX_FORM_LENGTH * longest)
+  const bytes = await readBytes(body, KEPT_BYTES + MAX_FORM_FACTOR * longest)
   const redact = createRedaction({ apiKey: undefined, headers })
   const whole = redact(bytes.toString())
   const kept = redact(bytes.subarray(0, characterStart(bytes, KEPT_BYTES)).toString())

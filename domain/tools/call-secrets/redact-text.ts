@@ -29,18 +29,19 @@ export function redactText(text: string, hidden: Hidden | undefined): string {
 }
 
 /**
- * Replaces the secrets in the texts of an error that logs and stacks show. Keeps only its class, code and reason, which
- * identify an outage. Without secrets the error stays the same.
+ * Replaces the secrets in the texts of an error that logs and stacks show. Keeps its class, and of its fields
+ * the name, message and stack, and the code and reason that identify an outage, each redacted. Without secrets the error
+ * stays the same.
  */
 export function redactError(error: unknown, hidden: Hidden | undefined): unknown {
   if (hidden === undefined) return error
   const own = error instanceof Error ? error : new Error(String(error))
-  const hiddenFields = ['name', 'message', 'stack', 'code', 'reason'].map((field) => {
+  const redactedFields = ['name', 'message', 'stack', 'code', 'reason'].map((field) => {
     const value: unknown = Reflect.get(own, field)
     return [field, { value: typeof value === 'string' ? redactText(value, hidden) : undefined }]
   })
   // Defines all, even without a value, because getters of the class would not work.
-  return Object.create(Object.getPrototypeOf(own), Object.fromEntries(hiddenFields))
+  return Object.create(Object.getPrototypeOf(own), Object.fromEntries(redactedFields))
 }
 
 /** Returns the forms in which a value may be repeated: unchanged, in JSON, and in a text in JSON. */

@@ -40,7 +40,7 @@ export type RunningAttempts = {
   adopt(turn: TurnPlace, iteration: number, by: Attempt): Promise<Reasoned | undefined>
   /** Takes a place for an attempt that an activity makes by itself. The result gives it back. */
   occupy(owner: string): (() => void) | undefined
-  /** Reports whether a worker of this process polls. A polling worker reopens closed attempts. */
+  /** Reports whether a worker of this process polls. If so, attempts may begin again after `close`. */
   setPolling(polls: boolean): void
   /** Reports whether the latest start of a workflow succeeded. */
   reportStart(hasSucceeded: boolean): void

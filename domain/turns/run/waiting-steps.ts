@@ -60,7 +60,7 @@ export async function beginWaitingSteps(deps: Deps): Promise<void> {
 async function notifySettled(deps: Deps): Promise<void> {
   await deps.db.$executeRaw`
     DELETE FROM waiting_steps w USING turns t WHERE t.id = w.turn_id AND t.status = 'cancelled'`
-  const settled = await deps.db.$queryRaw<ClaimedStep[]>`
+  const settled = await deps.db.$queryRaw<StepToNotify[]>`
     SELECT w.turn_id AS "turnId", w.iteration, ${OWNER}::text AS owner FROM ${STEPS_OF_OWNERS}
     WHERE w.since <= clock_timestamp() AND (t.finished_at IS NOT NULL OR EXISTS (
       SELECT FROM turn_steps WHERE turn_id = w.turn_id AND step = ${stepSql.reason(Prisma.sql`w.iteration`)}
@@ -87,7 +87,7 @@ async function beginStep(deps: Deps, step: WaitingStep): Promise<boolean> {
   }
 }
 
-type ClaimedStep = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
+type StepToNotify = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
 
 /**
  * Notifies a step's workflow that the step has been claimed. A failure is made good later, because the step is still
@@ -95,7 +95,7 @@ type ClaimedStep = Pick<WaitingStep, 'turnId' | 'iteration' | 'owner'>
  */
 async function notifyWhenClaimed(
   deps: Deps,
-  { turnId, iteration, owner }: ClaimedStep,
+  { turnId, iteration, owner }: StepToNotify,
   claimed?: Promise<void>,
 ): Promise<void> {
   try {

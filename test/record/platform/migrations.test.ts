@@ -73,6 +73,15 @@ describe('the migrations', () => {
     expect(await applyMigrations(database.url)).toEqual([])
   })
 
+  it('are not applied beside the tables of another program', async () => {
+    await withPool(database.url, async (pool) => {
+      await pool.query('CREATE TABLE others (id integer)')
+      await expect(applyMigrations(database.url)).rejects.toThrow('DATABASE_URL: must name an empty database')
+      const { rows } = await pool.query("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")
+      expect(rows).toEqual([{ relname: 'others' }])
+    })
+  })
+
   it('tell why one fails', async () => {
     await applyMigrations(database.url)
     await withPool(database.url, async (pool) => {

@@ -105,14 +105,14 @@ describe('a launch', () => {
     const other = await insertSchedule(deps, { ...given, organizationId })
     await launchDue(deps, placeOf(limited))
     await launchDue(deps, placeOf(other))
-    const notified = async (schedule: Schedule) =>
+    const outcomes = async (schedule: Schedule) =>
       (await executionsOf(schedule, deps)).map(({ status, error }) => error ?? status)
-    expect(await notified(limited)).toEqual([
+    expect(await outcomes(limited)).toEqual([
       'Skipped: max_concurrent allows 2 executions of the schedule at once.',
       'pending',
       'pending',
     ])
-    expect(await notified(other)).toEqual([
+    expect(await outcomes(other)).toEqual([
       'Skipped: the organizations of the owner may have 4 executions at once.',
       'pending',
       'pending',

@@ -40,7 +40,7 @@ class NativeEnvironment {
   }
 
   /**
-   * Removes objects from what a test has thrown, once the message is made. Jest copies them by recursion, so an error
+   * Removes objects from what a test has thrown, whose message is made by then (`node:assert` is not used). Jest copies them by recursion, so an error
    * that refers to a socket or a query's plan would end the whole file with "Maximum call stack size exceeded".
    */
   handleTestEvent({ name, error }) {
