@@ -11,7 +11,7 @@ import { createLab } from '../support/lab.ts'
 import { killProcesses, type ServiceProcess, startLabWorkerProcess } from '../support/process.ts'
 import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { expectSoundRecord, standstillMs, typesOf } from '../support/record.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { type TestService, withService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { runnerPid } from '../support/temporal.ts'
 
@@ -23,31 +23,25 @@ const SLOW = { text: Array.from({ length: 12 }, (_, index) => `word${index}`).jo
 const QUICK = { text: 'done' }
 const callOne = (name: string, args: object = {}) => [{ id: 'one', name, arguments: args }]
 
-/** Worker process whose connection to Temporal can be cut. It then goes on working unheard. */
-type CuttableWorker = { process: ServiceProcess; proxy: ServerProxy }
+/**
+ * Service for one test, so that the tests can wait at the same time. Its turns begin in a process whose connection to
+ * Temporal can be cut, so that it goes on working unheard.
+ */
+type Site = { service: TestService; process: ServiceProcess; proxy: ServerProxy }
 
-/** Service with two workers for one test, so that the tests can wait at the same time. */
-type Site = { service: TestService; workers: CuttableWorker[] }
+afterAll(killProcesses)
 
-const sites: Site[] = []
-afterAll(async () => {
-  await killProcesses()
-  for (const { service } of sites) await service.stop()
-  for (const { proxy } of sites.flatMap(({ workers }) => workers)) await proxy.close()
-})
-
-async function startSite(): Promise<Site> {
-  const service = await startService({ worker: false, capabilities: [createLab().capability] })
-  const site: Site = { service, workers: [] }
-  sites.push(site)
-  site.workers = await Promise.all([startCuttable(service), startCuttable(service)])
-  return site
-}
-
-async function startCuttable(service: TestService): Promise<CuttableWorker> {
-  const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
-  return { proxy, process: await startLabWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address }) }
-}
+const withSite = (check: (site: Site) => Promise<void>): Promise<void> =>
+  withService({ worker: false, capabilities: [createLab().capability] }, async (service) => {
+    const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
+    const process = await startLabWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address })
+    try {
+      await check({ service, process, proxy })
+    } finally {
+      await process.kill()
+      await proxy.close()
+    }
+  })
 
 type Started = { site: Site; id: string; turnId: string; stream: OpenStream }
 
@@ -61,11 +55,9 @@ async function startTurn(site: Site, steps: object[]): Promise<Started> {
 
 const count = (events: Json[], type: string): number => typesOf(events).filter((other) => other === type).length
 
-const runnerOf = ({ site, turnId }: Started): Promise<CuttableWorker> =>
-  waitFor(async () => {
-    const pid = await runnerPid(site.service, turnId)
-    return site.workers.find(({ process }) => process.pid === pid)
-  }, 'a worker to run the step')
+/** Waits until the process runs the turn's step. */
+const untilRun = ({ site, turnId }: Started): Promise<boolean> =>
+  waitFor(async () => (await runnerPid(site.service, turnId)) === site.process.pid, 'the process to run the step')
 
 /** Waits for the end of a turn of two steps whose one tool succeeded. `answers` is the number of model calls. */
 async function expectFinished(
@@ -74,8 +66,8 @@ async function expectFinished(
   since: number,
   what: string,
 ): Promise<Json[]> {
-  const events = await waitUntilIdle(site.service.url, id)
   await stream.until((frame) => frame.event === 'session.idled')
+  const events = await waitUntilIdle(site.service.url, id)
   expect(stream.events()).toEqual(events)
   expectSoundRecord(events)
   expect(count(events, 'output.message.started')).toBe(answers)
@@ -86,52 +78,58 @@ async function expectFinished(
 }
 
 describe('a worker that has recorded what it can no longer report', () => {
-  it.concurrent('spares the next one the model call', async () => {
-    const turn = await startTurn(await startSite(), [{ ...SHORT, tool_calls: callOne('echo') }, QUICK])
-    await turn.stream.until((frame) => frame.event === 'output.message.delta')
-    const runner = await runnerOf(turn)
-    runner.proxy.cut()
-    await turn.stream.until((frame) => frame.event === 'act.started')
-    await expectFinished(turn, 2, Date.now(), 'cut off once the answer was recorded')
-    runner.proxy.mend()
-    turn.stream.close()
-  })
+  it.concurrent('spares the next one the model call', () =>
+    withSite(async (site) => {
+      const turn = await startTurn(site, [{ ...SHORT, tool_calls: callOne('echo') }, QUICK])
+      await turn.stream.until((frame) => frame.event === 'output.message.delta')
+      await untilRun(turn)
+      site.proxy.cut()
+      await site.service.startWorker()
+      await turn.stream.until((frame) => frame.event === 'act.started')
+      await expectFinished(turn, 2, Date.now(), 'cut off once the answer was recorded')
+      turn.stream.close()
+    }))
 
-  it.concurrent('spares the next one the run of a tool, even if the tool must not run again', async () => {
-    const turn = await startTurn(await startSite(), [{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
-    await turn.stream.until((frame) => frame.event === 'tool.started')
-    const runner = await runnerOf(turn)
-    runner.proxy.cut()
-    await turn.stream.until((frame) => frame.event === 'tool.completed')
-    await expectFinished(turn, 2, Date.now(), 'cut off once the result was recorded')
-    runner.proxy.mend()
-    turn.stream.close()
-  })
+  it.concurrent('spares the next one the run of a tool, even if the tool must not run again', () =>
+    withSite(async (site) => {
+      const turn = await startTurn(site, [{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
+      await turn.stream.until((frame) => frame.event === 'tool.started')
+      await untilRun(turn)
+      site.proxy.cut()
+      await site.service.startWorker()
+      await turn.stream.until((frame) => frame.event === 'tool.completed')
+      await expectFinished(turn, 2, Date.now(), 'cut off once the result was recorded')
+      turn.stream.close()
+    }))
 })
 
 describe('a worker that was frozen and comes back', () => {
-  it.concurrent.each([
-    ['in mid-stream', [{ ...SLOW, tool_calls: callOne('echo') }, QUICK], 'output.message.delta', 3],
-    ['while it ran a tool', [{ ...QUICK, tool_calls: callOne('wait', { ms: 6000 }) }, QUICK], 'tool.started', 2],
-  ])('%s adds nothing to what another worker has recorded', async (where, steps, until, answers) => {
-    const site = await startSite()
-    const turn = await startTurn(site, steps)
-    await turn.stream.until((frame) => frame.event === until)
-    const runner = await runnerOf(turn)
-    runner.process.freeze()
-    const events = await expectFinished(turn, answers, Date.now(), `frozen ${where}`)
-    runner.process.thaw()
-    // Once the worker takes part in turns again, it has finished whatever it had begun.
-    const isBack = async () => {
-      const later = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 300 }) }, QUICK])
-      const next = await runnerOf(later)
-      await waitUntilIdle(site.service.url, later.id)
+  it.concurrent('adds nothing to what another worker has recorded, whatever it was doing', () =>
+    withSite(async (site) => {
+      const { service, process } = site
+      const inTool = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 6000 }) }, QUICK])
+      const inStream = await startTurn(site, [{ ...SLOW, tool_calls: callOne('echo') }, QUICK])
+      await inTool.stream.until((frame) => frame.event === 'tool.started')
+      await inStream.stream.until((frame) => frame.event === 'output.message.delta')
+      await Promise.all([inTool, inStream].map(untilRun))
+      process.freeze()
+      const frozenAt = Date.now()
+      const other = await service.startWorker()
+      const records = await Promise.all([
+        expectFinished(inTool, 2, frozenAt, 'frozen while it ran a tool'),
+        expectFinished(inStream, 3, frozenAt, 'frozen in mid-stream'),
+      ])
+      process.thaw()
+      await other.stop()
+      // Once the worker takes part in turns again, it has finished whatever it had begun.
+      const later = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 1000 }) }, QUICK])
+      await untilRun(later)
+      await waitUntilIdle(service.url, later.id)
       later.stream.close()
-      return next === runner
-    }
-    await waitFor(isBack, 'the thawed worker to run a step')
-    expect(await listEvents(site.service.url, turn.id)).toEqual(events)
-    turn.stream.close()
-    expect(turn.stream.events()).toEqual(events)
-  })
+      for (const [index, turn] of [inTool, inStream].entries()) {
+        expect(await listEvents(service.url, turn.id)).toEqual(records[index])
+        turn.stream.close()
+        expect(turn.stream.events()).toEqual(records[index])
+      }
+    }))
 })

@@ -48,9 +48,10 @@ let number = 0
  */
 let runtimes = 0
 let installed: Promise<void> | undefined
+let closed: Promise<void> = Promise.resolve()
 async function openRuntime(): Promise<void> {
   runtimes++
-  installed ??= installRuntime()
+  installed ??= closed.then(installRuntime)
   await installed
 }
 async function installRuntime(): Promise<void> {
@@ -61,8 +62,8 @@ async function installRuntime(): Promise<void> {
 async function closeRuntime(): Promise<void> {
   if (--runtimes > 0) return
   installed = undefined
-  const { Runtime } = await import('@temporalio/worker')
-  await Runtime.instance().shutdown()
+  closed = import('@temporalio/worker').then(({ Runtime }) => Runtime.instance().shutdown())
+  await closed
 }
 
 /** Starts the whole service in this process, with its own database, Redis prefix and task queue. */
