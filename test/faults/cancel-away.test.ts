@@ -120,7 +120,7 @@ describe('cancelling while no worker is there', () => {
       const kept = events.find(({ type }) => type === 'output.message.completed').data.message
       expect(kept.metadata.interrupted).toBe(true)
       expect(textOf(kept)).toBe(events.findLast(({ type }) => type === 'output.message.delta').data.accumulated)
-      await pool.fill()
+      await service.startWorker()
       expect(await untilClosed(service, turnId)).toBe('CANCELLED')
       expect(await listEvents(service.url, id)).toEqual(events)
       expect(provider.requests).toHaveLength(1)

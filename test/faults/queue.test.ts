@@ -1,5 +1,6 @@
 import { toId } from '../../domain/kit/ids.ts'
 import { workflowEnd } from '../support/cancelling.ts'
+import { countOf } from '../support/counts.ts'
 import {
   call,
   createScriptedSession,
@@ -88,7 +89,9 @@ describe('messages that reach a session at once', () => {
   it('never run two turns at once, even if the session was idle', async () => {
     const { url } = service
     const step = { text: 'the answer', delay_ms: 150 }
-    const sessions = await Promise.all(Array.from({ length: 15 }, () => createScriptedSession(url, [step, step, step])))
+    const sessions = await Promise.all(
+      Array.from({ length: countOf('sessionsAtOnce') }, () => createScriptedSession(url, [step, step, step])),
+    )
     for (const id of sessions) await postAtOnce(url, id, TEXTS.slice(0, 3))
     for (const id of sessions) {
       const events = await waitUntilIdle(url, id)
@@ -123,11 +126,11 @@ describe('a queue of messages', () => {
       const { url } = service
       const id = await createSession(url, { default_model_id: await modelId(url, 'llmsim-echo') })
       await postAtOnce(url, id)
-      const first = await startWorkerProcess(service)
+      const worker = await startWorkerProcess(service)
       const stream = await openStream(url, `/v1/sessions/${id}/sse`)
       await stream.until(() => stream.events().filter((event) => event.type === 'turn.completed').length >= 2)
-      await first.kill()
-      await startWorkerProcess(service)
+      await worker.kill()
+      await service.startWorker()
       const events = await waitUntilIdle(url, id)
       expectAnsweredInOrder(events)
       await stream.until((frame) => frame.event === 'session.idled')

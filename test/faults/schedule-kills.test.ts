@@ -26,13 +26,22 @@ const SCHEDULES = '/v1/durable/schedules'
 const NOON = '30 12 * * *'
 const hourly = { name: 'Killed', cron_expression: '0 * * * *', target: { type: 'activity', name: 'noop' } }
 
-/** Sends a request whose process is killed when the change is recorded, and before Temporal knows of it. */
-async function killedIn(method: string, path: string, body: object | undefined, isRecorded: () => Promise<unknown>) {
+/**
+ * Sends requests whose process is killed when the changes are recorded, and before Temporal knows of them. The last of
+ * each is the record of its change.
+ */
+async function killedIn(
+  ...requests: [method: string, path: string, body: object | undefined, () => Promise<unknown>][]
+) {
   const api = await startApiProcess(service, 'api/main.ts', stuck)
-  const request = call(api.url, method, path, body).catch(() => 'killed')
-  await waitFor(isRecorded, 'the record of it')
+  const answers = requests.map(async ([method, path, body, isRecorded]) => {
+    const answer = call(api.url, method, path, body).catch(() => 'killed')
+    await waitFor(isRecorded, 'the record of it')
+    return { answer }
+  })
+  const sent = await Promise.all(answers)
   await api.kill()
-  expect(await request).toBe('killed')
+  for (const { answer } of sent) expect(await answer).toBe('killed')
 }
 
 const inTemporal = (id: string) =>
@@ -54,11 +63,11 @@ describe('a schedule, when the process is killed between the record and Temporal
     const [changed, deleted] = [await add('Changed'), await add('Deleted')]
     const isChanged = () => find({ id: changed, cronExpression: NOON })
     const isDeleted = () => find({ id: deleted, deletedAt: { not: null } })
-    await Promise.all([
-      killedIn('POST', SCHEDULES, hourly, () => find({ name: hourly.name })),
-      killedIn('PATCH', `${SCHEDULES}/${changed}`, { cron_expression: NOON }, isChanged),
-      killedIn('DELETE', `${SCHEDULES}/${deleted}`, undefined, isDeleted),
-    ])
+    await killedIn(
+      ['POST', SCHEDULES, hourly, () => find({ name: hourly.name })],
+      ['PATCH', `${SCHEDULES}/${changed}`, { cron_expression: NOON }, isChanged],
+      ['DELETE', `${SCHEDULES}/${deleted}`, undefined, isDeleted],
+    )
     const { id: created = '' } = (await find({ name: hourly.name })) ?? {}
     const soon = async (id: string) => waitFor(async () => (await nextOf(id)) ?? undefined, 'its next time')
     expect(await soon(created)).toMatch(/:00:00\.000Z$/)

@@ -84,7 +84,10 @@ const held = new Map<string, Started>()
 let answered: Started
 let approved: Started
 let runsApproved: Started
-/** One worker has all the turns at different points when it is killed. Another one starts afterwards. */
+/**
+ * One worker has all the turns at different points when it is killed. Another one starts afterwards, in the test's own
+ * process.
+ */
 beforeAll(async () => {
   service = await startService({ worker: false, capabilities: [createLab().capability] })
   const pool = createWorkerPool(service, 1)
@@ -101,7 +104,7 @@ beforeAll(async () => {
   await pool.killAll()
   killedAt = Date.now()
   expect(await answer(answered.id, 'fine')).toMatchObject({ status: 200, body: { accepted: 1, status: 'active' } })
-  await pool.fill()
+  await service.startWorker()
 })
 afterAll(async () => {
   await killProcesses()
@@ -128,9 +131,9 @@ const answer = (id: string, result: unknown) =>
 
 /** Waits for the end of a turn that continued after the kill, expecting a reason step, one call, and the answer. */
 async function expectFinished({ scenario, id, stream }: Started): Promise<Json[]> {
-  const events = await waitUntilIdle(service.url, id)
   await until(stream, 'session.idled')
   stream.close()
+  const events = await waitUntilIdle(service.url, id)
   expect(stream.events()).toEqual(events)
   expectSoundRecord(events)
   const results = events.filter(({ type }) => type === 'tool.completed')
@@ -179,10 +182,9 @@ describe('a turn that waits for its client goes on', () => {
     const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
     // A separate service, so that each of its connections to Temporal can be cut.
     const cutOff = await startService({ worker: false, environment: { TEMPORAL_ADDRESS: proxy.address } })
-    const workers: ServiceProcess[] = []
+    let worker: ServiceProcess | undefined
     try {
-      const worker = await startWorkerProcess(cutOff)
-      workers.push(worker)
+      worker = await startWorkerProcess(cutOff)
       const id = await createScriptedSession(cutOff.url, [{ ...QUICK, tool_calls: call1('ask') }, QUICK], {
         tools: [ASK],
       })
@@ -198,7 +200,7 @@ describe('a turn that waits for its client goes on', () => {
       await worker.kill()
       proxy.mend()
       const mendedAt = Date.now()
-      workers.push(await startWorkerProcess(cutOff))
+      await cutOff.startWorker()
       const events = await waitUntilIdle(cutOff.url, id)
       process.stdout.write(`Temporal back: told and done after ${Date.now() - mendedAt} ms\n`)
       expectSoundRecord(events)
@@ -206,7 +208,7 @@ describe('a turn that waits for its client goes on', () => {
       await waitFor(async () => (await due()) === 0, 'the notice to be given')
       stream.close()
     } finally {
-      await Promise.all(workers.map((worker) => worker.kill()))
+      await worker?.kill()
       await cutOff.stop()
       await proxy.close()
     }

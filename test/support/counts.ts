@@ -12,6 +12,8 @@ const COUNTS = {
   abandonedStreams: [500, 10_000],
   abandonedToWarmUp: [300, 1000],
   stormSessions: [25, 100],
+  /** Sessions that get several messages at once. */
+  sessionsAtOnce: [8, 15],
   /** Runs of each schedule during which the service is disturbed. */
   disturbedRuns: [3, 60],
   turnIterations: [25, 100],
