@@ -8,25 +8,22 @@ const TICKS_PER_SECOND = 100
 
 type Stat = { pid: number; parent: number; ticks: number; reapedTicks: number }
 
-/** Reads the CPU time of each process, and of its children that have ended. */
-function readStats(): Stat[] {
-  const pids = readNames('/proc').map(Number).filter(Number.isInteger)
-  return pids.flatMap((pid) => {
-    const text = readText(`/proc/${pid}/stat`)
-    // The second field is the process's name in parentheses, which may contain spaces.
-    const fields = text
-      .slice(text.lastIndexOf(')') + 2)
-      .split(' ')
-      .map(Number)
-    const [, parent = 0] = fields
-    const [user = 0, system = 0, reapedUser = 0, reapedSystem = 0] = fields.slice(11)
-    return text === '' ? [] : [{ pid, parent, ticks: user + system, reapedTicks: reapedUser + reapedSystem }]
-  })
+/** Reads the CPU time of a process, and of its children that have ended. Empty if it has ended itself. */
+function readStat(pid: number): Stat[] {
+  const text = readText(`/proc/${pid}/stat`)
+  // The second field is the process's name in parentheses, which may contain spaces.
+  const fields = text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  const [, parent = 0] = fields
+  const [user = 0, system = 0, reapedUser = 0, reapedSystem = 0] = fields.slice(11)
+  return text === '' ? [] : [{ pid, parent, ticks: user + system, reapedTicks: reapedUser + reapedSystem }]
 }
 
 /** Reads the CPU time of the running children of this process, each with its descendants. */
 export function readChildren(): Usage[] {
-  const stats = readStats()
+  const stats = readNames('/proc').map(Number).filter(Number.isInteger).flatMap(readStat)
   const ticksOf = ({ pid, ticks, reapedTicks }: Stat): number =>
     stats.filter(({ parent }) => parent === pid).reduce((sum, child) => sum + ticksOf(child), ticks + reapedTicks)
   const sums = new Map<string, number>()
@@ -38,8 +35,7 @@ export function readChildren(): Usage[] {
 }
 
 /** Returns the CPU seconds of all children of this process that have ended. */
-export const readEnded = (): number =>
-  (readStats().find(({ pid }) => pid === process.pid)?.reapedTicks ?? 0) / TICKS_PER_SECOND
+export const readEnded = (): number => (readStat(process.pid)[0]?.reapedTicks ?? 0) / TICKS_PER_SECOND
 
 /** Returns the program's name, with the argument that says what it runs, if it is Node.js. */
 function nameOf(pid: number): string {

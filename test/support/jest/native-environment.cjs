@@ -1,6 +1,7 @@
-const { appendFileSync, readFileSync } = require('node:fs')
+const { appendFileSync } = require('node:fs')
 const { flushCompileCache } = require('node:module')
 const { ModuleMocker } = require('jest-mock')
+const { readEnded } = require('../../run/cpu.ts')
 
 /**
  * Runs test files in the global scope of Jest's worker process, without a `vm` context. The mocks of a file are
@@ -40,8 +41,9 @@ class NativeEnvironment {
   }
 
   /**
-   * Removes objects from what a test has thrown, whose message is made by then (`node:assert` is not used). Jest copies them by recursion, so an error
-   * that refers to a socket or a query's plan would end the whole file with "Maximum call stack size exceeded".
+   * Removes objects from what a test has thrown, whose message is made by then (`node:assert` is not used). Jest copies
+   * them by recursion, so an error that refers to a socket or a query's plan would end the whole file with "Maximum call
+   * stack size exceeded".
    */
   handleTestEvent({ name, error }) {
     if (name === 'test_fn_failure' || name === 'hook_failure' || name === 'error') removeObjects(error)
@@ -73,20 +75,7 @@ function removeObjects(error, depth = 0) {
 /** Reads the CPU seconds of this process, and of its ended children, which only Linux reports. */
 function readUsage() {
   const { user, system } = process.cpuUsage()
-  return { own: (user + system) / 1e6, children: readReapedTicks() / 100 }
-}
-
-function readReapedTicks() {
-  try {
-    const text = readFileSync('/proc/self/stat', 'utf8')
-    const fields = text
-      .slice(text.lastIndexOf(')') + 2)
-      .split(' ')
-      .map(Number)
-    return fields[13] + fields[14]
-  } catch {
-    return 0
-  }
+  return { own: (user + system) / 1e6, children: readEnded() }
 }
 
 module.exports = NativeEnvironment
