@@ -10,6 +10,7 @@ type Bench = (ground: Ground & { ports: [number, number]; args: string[] }) => P
 const BENCHES: Record<string, Bench> = {
   turns: async (ground) => (await import('./turns.ts')).benchTurns(ground),
   apart: async (ground) => (await import('./turns.ts')).benchApart(ground),
+  streams: async (ground) => (await import('./streams.ts')).benchStreams(ground, ground.args),
   growth: async (ground) => (await import('./growth.ts')).benchGrowth(ground),
   many: async (ground) => (await import('./many.ts')).benchMany(ground, ground.args),
   sse: async ({ services, ports }) => (await import('./sse.ts')).benchSse(services, ports[0]),

@@ -61,7 +61,7 @@ async function runNewTurn(tenant: Tenant, agentId: string) {
   const id = await addSession(tenant, agentId)
   const session = await openSession(tenant.baseUrl, id, { headers: tenant.headers, deadlineMs: LIMIT_MS })
   try {
-    return { id, ...(await runTurn(tenant.baseUrl, session, LIMIT_MS)) }
+    return { id, ...(await runTurn(tenant.baseUrl, session, { deadlineMs: LIMIT_MS })) }
   } catch (error) {
     // Excludes it from the turns that are measured later.
     await tenant.ask('POST', `/v1/sessions/${id}/cancel`)

@@ -1,8 +1,11 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { serveParent } from './child.ts'
 
-/** Number of tokens of an answer, and the pause before each in ms. Without a pause all are sent at once. */
-export type Pace = { tokens: number; pauseMs: number }
+/**
+ * Number of tokens of an answer, and the pause before each in ms. Without a pause all are sent at once. A stamped token
+ * says when it was sent, so that a client can tell how long it took.
+ */
+export type Pace = { tokens: number; pauseMs: number; isStamped?: boolean }
 
 /** All tokens differ, so that a lost, repeated or misplaced token shows in the text. */
 const tokenAt = (index: number): string => `w${index} `
@@ -14,6 +17,9 @@ const frame = (more: object): string =>
 export const deltaFrame = (delta: object): string => frame({ choices: [{ index: 0, delta, finish_reason: null }] })
 const HEAD = deltaFrame({ role: 'assistant', content: '' })
 const FRAMES = Array.from({ length: 1000 }, (_, index) => deltaFrame({ content: tokenAt(index) }))
+/** Token that has been sent now: `<index>@<ms since 1970>`. */
+export const stampedAt = (index: number): string =>
+  `${index}@${(performance.timeOrigin + performance.now()).toFixed(1)} `
 const END = [
   frame({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }),
   frame({ choices: [], usage: { prompt_tokens: 20, completion_tokens: 20 } }),
@@ -21,7 +27,11 @@ const END = [
 ].join('')
 
 /** Sends what is due by the clock, so that a busy machine makes the tokens come in larger groups, not later. */
-export function answer(response: ServerResponse, { tokens, pauseMs }: Pace): void {
+export function answer(response: ServerResponse, { tokens, pauseMs, isStamped = false }: Pace): void {
+  const framesOf = (from: number, to: number) =>
+    isStamped
+      ? Array.from({ length: to - from }, (_, index) => deltaFrame({ content: stampedAt(from + index) }))
+      : FRAMES.slice(from, to)
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   if (pauseMs === 0) return void response.end(HEAD + FRAMES.slice(0, tokens).join('') + END)
   response.write(HEAD)
@@ -29,7 +39,7 @@ export function answer(response: ServerResponse, { tokens, pauseMs }: Pace): voi
   let sent = 0
   const timer = setInterval(() => {
     const due = Math.min(tokens, Math.floor((performance.now() - startedAt) / pauseMs))
-    if (due > sent) response.write(FRAMES.slice(sent, due).join(''))
+    if (due > sent) response.write(framesOf(sent, due).join(''))
     sent = due
     if (sent === tokens) response.end(END)
   }, pauseMs)

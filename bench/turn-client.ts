@@ -34,15 +34,26 @@ export async function openClient(baseUrl: string, lanes: number, sessionsPerLane
   }
 }
 
-/** Posts a message and waits until the session's stream says that the turn is over, as a user's browser does. */
-export async function runTurn(baseUrl: string, session: OpenSession, deadlineMs = DEADLINE_MS): Promise<Turn> {
+/**
+ * Posts a message and waits until the session's stream says that the turn is over, as a user's browser does. Keeps the
+ * data of its deltas, unless `onDelta` takes them.
+ */
+export async function runTurn(
+  baseUrl: string,
+  session: OpenSession,
+  { deadlineMs = DEADLINE_MS, onDelta }: { deadlineMs?: number; onDelta?: (data: string) => void } = {},
+): Promise<Turn> {
   const turn: StreamedTurn = { begun: 0, deltas: [] }
   session.turns.push(turn)
   const startedAt = performance.now()
   let firstMs = Number.NaN
   const ended = new Promise<number>((resolve) => {
     session.onEvent = (type, data, at) => {
-      if (type === 'output.message.delta' && turn.deltas.push(data) === 1) firstMs = at - startedAt
+      if (type === 'output.message.delta') {
+        if (Number.isNaN(firstMs)) firstMs = at - startedAt
+        if (onDelta === undefined) turn.deltas.push(data)
+        else onDelta(data)
+      }
       if (type === 'output.message.started') turn.begun++
       if (type === 'session.idled') resolve(at - startedAt)
     }
