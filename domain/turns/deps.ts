@@ -1,6 +1,7 @@
 import type { Deps as Below } from '../conversation/deps.ts'
 import type { CallScope } from '../kit/session-scope.ts'
 import type { SessionSchedules } from '../tools/capabilities/session-schedules.ts'
+import type { DeltaClock } from './run/delta-clock.ts'
 import type { RunningAttempts } from './run/running-attempts.ts'
 import type { TurnControl, TurnStarter } from './turn-workflows.ts'
 
@@ -8,6 +9,7 @@ export type Deps = Below & {
   workflows: TurnControl & { startTurn: TurnStarter }
   /** Attempts at reason steps in this process. */
   attempts: RunningAttempts
+  deltaClock: DeltaClock
   /** Opens the schedules that a session's tool calls have made, for a tool call. */
   openSchedules: (scope: CallScope) => SessionSchedules
   limits: TurnLimits

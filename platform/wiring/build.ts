@@ -25,6 +25,7 @@ import { createMcpClient } from '../../domain/tools/mcp/create-client.ts'
 import { createDiscoveries } from '../../domain/tools/mcp-servers/discoveries.ts'
 import { createArchiveSlots, createArchiveThreads } from '../../domain/tools/skills/archive/threads.ts'
 import { raiseFence } from '../../domain/turns/run/attempt.ts'
+import { createDeltaClock } from '../../domain/turns/run/delta-clock.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
 import { createRunningAttempts } from '../../domain/turns/run/running-attempts.ts'
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
@@ -95,6 +96,7 @@ export async function buildPlatform(
     owners,
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
+    deltaClock: createDeltaClock(),
     attempts: createRunningAttempts({
       run: (turn, iteration, attempt) => reason(deps, turn, iteration, attempt),
       raise: (turn, iteration, fences) => raiseFence(deps, turn, reasonStep(iteration), fences),

@@ -84,8 +84,11 @@ function toStoredAppend(
   events: NewEvent[],
 ): StoredAppend {
   const by = attempt === undefined ? NO_ATTEMPT : { ...attempt, process: attempts.process }
-  return { sessionId, turnId, ...by, events: toStored(events) }
+  return { sessionId, turnId, ...by, isDelta: attempt !== undefined && isDelta(events), events: toStored(events) }
 }
+
+const isDelta = ([event, ...more]: NewEvent[]): boolean =>
+  more.length === 0 && (event?.type === 'output.message.delta' || event?.type === 'reason.thinking.delta')
 
 const NO_ATTEMPT = { step: null, fence: null, process: null }
 

@@ -5,7 +5,7 @@ export type Statements<Append, Result> = {
   alone(append: Append): Promise<Result>
   /**
    * Records appends of several sessions in one transaction. Returns their results in order, undefined for each append
-   * that was skipped because its session is locked.
+   * that it has left out.
    */
   together(appends: Append[]): Promise<(Result | undefined)[]>
   /** Reports whether `together`, which failed with this error, has certainly recorded nothing. */
@@ -21,18 +21,16 @@ type Waiting<Append, Result> = {
   reject(error: unknown): void
 }
 
-/** Maximum number of appends under way by themselves. Further ones form groups. */
-const MAX_SINGLE = 3
-const MAX_GROUPS = 2
-const MAX_IN_GROUP = 16
-/** Maximum number of appends that wait for a group. Further ones are recorded by themselves. */
+/** Maximum number of statements under way. What comes meanwhile shares the next one. */
+const MAX_STATEMENTS = 4
+const MAX_IN_GROUP = 64
+/** Maximum number of appends that wait for a statement. Further ones are recorded by themselves. */
 const MAX_WAITING = 1000
 
 /**
- * Records appends by themselves and at once while few are under way. Further ones form groups: all that wait when a
- * group is done are recorded in one statement, which shares the commit and the round trip. An append that was skipped,
- * or whose group failed, is recorded by itself. Nothing is recorded twice: if a group may have been committed, its
- * appends reject with the error.
+ * Records appends in few statements: those that come at the same moment, or while all statements are under way, share
+ * one, and so its commit and round trip. An append that the statement leaves out, or whose group failed, is recorded by
+ * itself. Nothing is recorded twice: if a group may have been committed, its appends reject with the error.
  */
 export function createGroupCommit<Append extends { sessionId: string }, Result>({
   alone,
@@ -41,39 +39,37 @@ export function createGroupCommit<Append extends { sessionId: string }, Result>(
 }: Statements<Append, Result>): GroupCommit<Append, Result> {
   const runExclusive = createSessionMutex()
   const queue: Waiting<Append, Result>[] = []
-  let countAlone = 0
-  let countGroups = 0
+  let underWay = 0
+  let isPlanned = false
 
-  const recordAlone = async (append: Append): Promise<Result> => {
-    countAlone++
-    try {
-      return await alone(append)
-    } finally {
-      countAlone--
-    }
-  }
   const recordGroup = async (group: Waiting<Append, Result>[]): Promise<void> => {
-    countGroups++
     try {
       const results = await together(group.map(({ append }) => append))
-      for (const [index, { append, resolve }] of group.entries()) resolve(results[index] ?? recordAlone(append))
+      for (const [index, { append, resolve }] of group.entries()) resolve(results[index] ?? alone(append))
     } catch (error) {
       const mayRepeat = hasRolledBack(error)
-      for (const { append, resolve, reject } of group) mayRepeat ? resolve(recordAlone(append)) : reject(error)
-    } finally {
-      countGroups--
-      recordNext()
+      for (const { append, resolve, reject } of group) mayRepeat ? resolve(alone(append)) : reject(error)
     }
   }
+  const recordFirst = async (): Promise<void> => {
+    underWay++
+    const [first, ...others] = queue.splice(0, MAX_IN_GROUP)
+    if (first !== undefined && others.length > 0) await recordGroup([first, ...others])
+    else if (first !== undefined) await alone(first.append).then(first.resolve, first.reject)
+    underWay--
+    recordNext()
+  }
   const recordNext = () => {
-    while (queue.length > 0 && countGroups < MAX_GROUPS) void recordGroup(queue.splice(0, MAX_IN_GROUP))
+    isPlanned = false
+    while (queue.length > 0 && underWay < MAX_STATEMENTS) void recordFirst()
   }
   const record = (append: Append): Promise<Result> => {
-    const isCalm = queue.length === 0 && countAlone < MAX_SINGLE
-    if (isCalm || queue.length >= MAX_WAITING) return recordAlone(append)
+    if (queue.length >= MAX_WAITING) return alone(append)
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
     queue.push({ append, resolve, reject })
-    recordNext()
+    // Whatever is appended at the same moment comes before that.
+    if (!isPlanned) queueMicrotask(recordNext)
+    isPlanned = true
     return promise
   }
   return (append) => runExclusive(append.sessionId, () => record(append))

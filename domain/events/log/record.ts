@@ -10,6 +10,8 @@ export type StoredAppend = {
   step: string | null
   fence: number | null
   process: number | null
+  /** The append is one piece of a text. Such appends of several sessions are recorded in one go. */
+  isDelta: boolean
   events: string
 }
 
@@ -36,29 +38,20 @@ export async function recordAppend(db: Db, append: StoredAppend): Promise<Record
 }
 
 /**
- * Records appends of several sessions in one transaction. Returns undefined for each append whose session is locked or
- * gone. It never waits for a session's lock, so it cannot deadlock over them.
+ * Records appends of several sessions in one transaction. Returns undefined for each append that has to be recorded by
+ * itself, such as one whose session is locked: it never waits for a session's lock, so it cannot deadlock over them.
  */
 export async function recordAppends(db: Db, appends: StoredAppend[]): Promise<(Recorded | undefined)[]> {
-  const sessionIds = appends.map(({ sessionId }) => sessionId)
-  const turnIds = appends.map(({ turnId }) => turnId)
-  const steps = appends.map(({ step }) => step)
-  const fences = appends.map(({ fence }) => fence)
-  const processes = appends.map(({ process }) => process)
-  const events = appends.map((append) => append.events)
-  const rows = await db.$queryRaw<{ result: Recorded | null }[]>`
-    WITH locked AS MATERIALIZED (
-      SELECT id FROM sessions WHERE id = ANY (${sessionIds}::uuid[]) FOR NO KEY UPDATE SKIP LOCKED
-    )
-    SELECT CASE WHEN locked.id IS NOT NULL THEN
-      record_events(append.session_id, append.turn_id, append.step, append.fence, append.events::jsonb,
-        append.process)
-    END AS result
-    FROM unnest(${sessionIds}::uuid[], ${turnIds}::uuid[], ${steps}::text[], ${fences}::bigint[], ${events}::text[],
-      ${processes}::bigint[]) WITH ORDINALITY AS append (session_id, turn_id, step, fence, events, process, place)
-    LEFT JOIN locked ON locked.id = append.session_id
-    ORDER BY append.place`
-  return rows.map(({ result }) => result ?? undefined)
+  const rows = await db.$queryRaw<{ place: number; result: Recorded }[]>`
+    SELECT place, result FROM record_appends(${`[${appends.map(toJson).join()}]`}::jsonb)`
+  const results = new Map(rows.map(({ place, result }) => [place, result]))
+  return appends.map((_, index) => results.get(index + 1))
+}
+
+/** Returns an append as record_appends takes it. Its events are JSON already. */
+function toJson({ sessionId, turnId, step, fence, process, isDelta, events }: StoredAppend): string {
+  const append = { session_id: sessionId, turn_id: turnId, step, fence, process, is_delta: isDelta }
+  return `${JSON.stringify(append).slice(0, -1)},"events":${events}}`
 }
 
 /** `unavailability` classifies errors after which the statement may have been committed or not. */

@@ -38,8 +38,6 @@ export type Answer = {
   rest: NewEvent[]
 }
 
-const BATCH_MS = 100
-
 /**
  * Runs the model call and writes its text and thinking in batches as they arrive, once it has been recorded that the
  * step `started`. Rejects with `ModelError` for the provider's failures, with the signal's reason when aborted, and with
@@ -68,8 +66,8 @@ export async function streamAnswer(
   ]
   const stop = (error: unknown) => broken.abort(error)
   started.catch(stop)
-  const thinking = createDeltaWriter(BATCH_MS, (delta) => write(thinkingDelta(delta)), stop)
-  const text = createDeltaWriter(BATCH_MS, (delta) => write(textDelta(delta)), stop)
+  const thinking = createDeltaWriter(call.deps.deltaClock, (delta) => write(thinkingDelta(delta)), stop)
+  const text = createDeltaWriter(call.deps.deltaClock, (delta) => write(textDelta(delta)), stop)
   const answer = emptyAnswer()
   const taken = callIdsOf(call.context.messages)
 

@@ -30,54 +30,66 @@ function createFake() {
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 const numbered = (count: number, prefix = 'w') => Array.from({ length: count }, (_, index) => `${prefix}${index}`)
 
-/** A group commit with three appends under way by themselves, and a statement for each of two groups. */
+/** Number of statements under way at most. */
+const BUSY = 4
+
+/** A group commit with an append under way in each statement. */
 async function createBusy() {
   const fake = createFake()
-  const appended = ['a', 'b', 'c', 'd', 'e'].map((name) => fake.append(name))
-  await settle()
+  const appended: Promise<string>[] = []
+  for (const name of ['a', 'b', 'c', 'd']) {
+    appended.push(fake.append(name))
+    await settle()
+  }
   return { ...fake, appended }
 }
 
 describe('appends', () => {
   it('are recorded at once and by themselves while few are under way', async () => {
-    const { begun, append, shown } = createFake()
+    const { begun, append } = createFake()
     for (const name of ['a', 'b', 'c', 'd']) {
       const appended = append(name)
       await settle()
       begun.at(-1)?.end()
       expect(await appended).toBe(name)
     }
-    const three = ['e', 'f', 'g'].map((name) => append(name))
-    await settle()
-    expect(shown()).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `alone: ${name}`))
-    for (const statement of begun) statement.end()
-    expect(await Promise.all(three)).toEqual(['e', 'f', 'g'])
+    const busy = await createBusy()
+    expect(busy.shown()).toEqual(['a', 'b', 'c', 'd'].map((name) => `alone: ${name}`))
   })
 
-  it('wait only while two groups are under way, then go together, in their order', async () => {
+  it('that come at the same moment share a statement', async () => {
+    const { begun, append, shown } = createFake()
+    const three = ['a', 'b', 'c'].map((name) => append(name))
+    await settle()
+    expect(shown()).toEqual(['together: a b c'])
+    begun[0]?.end()
+    expect(await Promise.all(three)).toEqual(['a', 'b', 'c'])
+  })
+
+  it('wait only while all statements are under way, then go together, in their order', async () => {
     const { begun, append, shown, appended } = await createBusy()
     const waiting = numbered(3).map((name) => append(name))
     await settle()
-    expect(shown()).toEqual(['alone: a', 'alone: b', 'alone: c', 'together: d', 'together: e'])
+    expect(shown()).toHaveLength(BUSY)
     begun[3]?.end()
     await settle()
-    expect(shown().slice(5)).toEqual(['together: w0 w1 w2'])
+    expect(shown().slice(BUSY)).toEqual(['together: w0 w1 w2'])
     for (const statement of begun) statement.end()
-    expect(await Promise.all([...appended, ...waiting])).toEqual(['a', 'b', 'c', 'd', 'e', 'w0', 'w1', 'w2'])
+    expect(await Promise.all([...appended, ...waiting])).toEqual(['a', 'b', 'c', 'd', 'w0', 'w1', 'w2'])
   })
 
   it('form groups of a limited size', async () => {
     const { begun, append, shown } = await createBusy()
-    const waiting = numbered(40).map((name) => append(name))
+    const waiting = numbered(150).map((name) => append(name))
     for (let ended = 3; ended < begun.length; ended++) {
       begun[ended]?.end()
       await settle()
     }
-    expect(await Promise.all(waiting)).toEqual(numbered(40))
-    expect(begun.slice(5).map(({ names }) => names.length)).toEqual([16, 16, 8])
+    expect(await Promise.all(waiting)).toEqual(numbered(150))
+    expect(begun.slice(BUSY).map(({ names }) => names.length)).toEqual([64, 64, 22])
     expect(
       shown()
-        .slice(5)
+        .slice(BUSY)
         .every((statement) => statement.startsWith('together')),
     ).toBe(true)
   })
@@ -86,7 +98,7 @@ describe('appends', () => {
     const { append, begun } = await createBusy()
     for (const name of numbered(1002)) void append(name)
     await settle()
-    expect(begun.slice(5).map(({ kind, names }) => [kind, ...names])).toEqual([
+    expect(begun.slice(BUSY).map(({ kind, names }) => [kind, ...names])).toEqual([
       ['alone', 'w1000'],
       ['alone', 'w1001'],
     ])
@@ -112,18 +124,18 @@ describe('appends', () => {
     const next = append('next', 'w1')
     begun[3]?.end()
     await settle()
-    begun[5]?.end(['w0', undefined, 'w2'])
+    begun[4]?.end(['w0', undefined, 'w2'])
     expect([await first, await last]).toEqual(['w0', 'w2'])
-    expect(shown().slice(6)).toEqual(['alone: w1'])
+    expect(shown().slice(5)).toEqual(['alone: w1'])
     const other = append('other')
     await settle()
-    expect(shown().slice(7)).toEqual(['together: other'])
-    begun[7]?.end()
-    expect(await other).toBe('other')
+    expect(shown().slice(6)).toEqual(['alone: other'])
     begun[6]?.end()
+    expect(await other).toBe('other')
+    begun[5]?.end()
     expect(await left).toBe('w1')
     await settle()
-    begun[8]?.end()
+    begun[7]?.end()
     expect(await next).toBe('next')
   })
 
@@ -132,14 +144,14 @@ describe('appends', () => {
     const [good, bad] = numbered(2).map((name) => append(name))
     begun[3]?.end()
     await settle()
-    begun[5]?.fail(new Error('invalid'))
+    begun[4]?.fail(new Error('invalid'))
     await settle()
-    expect(shown().slice(6)).toEqual(['alone: w0', 'alone: w1'])
-    begun[6]?.end()
-    begun[7]?.fail(new Error('still invalid'))
+    expect(shown().slice(5)).toEqual(['alone: w0', 'alone: w1'])
+    begun[5]?.end()
+    begun[6]?.fail(new Error('still invalid'))
     expect(await good).toBe('w0')
     await expect(bad).rejects.toThrow('still invalid')
-    expect(begun).toHaveLength(8)
+    expect(begun).toHaveLength(7)
   })
 
   it('of a group that may have been committed are not repeated', async () => {
@@ -147,13 +159,13 @@ describe('appends', () => {
     const lost = numbered(2).map((name) => append(name))
     begun[3]?.end()
     await settle()
-    begun[5]?.fail(new Error('connection lost'))
+    begun[4]?.fail(new Error('connection lost'))
     const outcomes = await Promise.allSettled(lost)
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
     const next = append('next')
     await settle()
-    expect(begun).toHaveLength(7)
-    begun[6]?.end()
+    expect(begun).toHaveLength(6)
+    begun[5]?.end()
     expect(await next).toBe('next')
   })
 })
