@@ -1,6 +1,5 @@
 import type { Deps } from '../../domain/deps.ts'
 import { predefinedProviders } from '../../domain/models/llm/predefined.ts'
-import { boundLines } from '../../domain/models/llm/providers/bounded-fetch.ts'
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import { createGuardedFetch } from '../../lib/outgoing/guarded-fetch.ts'
 import type { Config } from '../config.ts'
@@ -29,8 +28,6 @@ export function createModels(
   // The operator's providers may be on a private network. The two agents share no connection.
   const trusted = createGuardedFetch({ ...limits, ...guard, allowPrivateNetwork: true })
   const checked = createGuardedFetch({ ...limits, ...guard })
-  const ofEnvironment = boundLines(trusted.fetch)
-  const ofOrganizations = boundLines(checked.fetch)
   return {
     models: {
       predefined: predefinedProviders({
@@ -42,7 +39,7 @@ export function createModels(
         geminiApiKey: config.DEFAULT_GEMINI_API_KEY,
         geminiModel: config.DEFAULT_GEMINI_MODEL,
       }),
-      fetchOf: ({ isPredefined }) => (isPredefined ? ofEnvironment : ofOrganizations),
+      fetchOf: ({ isPredefined }) => (isPredefined ? trusted.fetch : checked.fetch),
     },
     close: async () => {
       await Promise.allSettled([trusted.close(), checked.close()])

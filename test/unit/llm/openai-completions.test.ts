@@ -50,7 +50,7 @@ describe('an answer', () => {
 
   it.each<[string, unknown, object]>([
     ['as text', '{"prompt_tokens": NaN, "completion_tokens": 3}', { input_tokens: 0, output_tokens: 3 }],
-    ['as a number in quotes', { prompt_tokens: '7', completion_tokens: 3 }, { input_tokens: 0, output_tokens: 3 }],
+    ['as a number in quotes', { prompt_tokens: '7', completion_tokens: 3 }, { input_tokens: 7, output_tokens: 3 }],
     ['too large', '{"prompt_tokens": 1e400, "completion_tokens": 1e300}', { input_tokens: 0, output_tokens: 1e9 }],
     ['in fractions', { prompt_tokens: 7.4, completion_tokens: 2.6 }, { input_tokens: 7, output_tokens: 3 }],
     ['as null', { prompt_tokens: null, completion_tokens: null }, { input_tokens: 0, output_tokens: 0 }],
@@ -123,6 +123,10 @@ describe('an answer', () => {
     [
       'with an object as arguments',
       [[called('c1', 'add', { a: 1 }, { index: 0 })], [called('c2', 'now', {}, { index: 1 })]],
+    ],
+    [
+      'all with the index 0',
+      [[called('c1', 'add', '{"a":1}', { index: 0 })], [called('c2', 'now', '{}', { index: 0 })]],
     ],
     ['with an object as arguments and no index', [[called('c1', 'add', { a: 1 }), called('c2', 'now', null)]]],
     [

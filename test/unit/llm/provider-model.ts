@@ -1,5 +1,4 @@
 import type { Model } from '../../../domain/models/llm/model.ts'
-import { boundLines } from '../../../domain/models/llm/providers/bounded-fetch.ts'
 import { createModel, type ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 
 export const API_KEY = 'sk-secret-0123456789'
@@ -11,7 +10,7 @@ export const modelOf = (settings: Pick<ModelSettings, 'type' | 'baseUrl'> & Part
     model: 'some-model',
     providerName: 'Acme',
     source: 'acme/some',
-    fetch: boundLines(fetch),
+    fetch,
     ...settings,
   })
 

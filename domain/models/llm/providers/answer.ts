@@ -8,6 +8,14 @@ import { refuseFailedFinish, toFinish } from './finish.ts'
 import type { ExplicitSettings, Protocol } from './protocol.ts'
 import { toProviderData } from './provider-data.ts'
 
+/** Parts of an answer that a user sees. */
+const BEGINNINGS = new Set<LanguageModelV4StreamPart['type']>([
+  'text-delta',
+  'reasoning-delta',
+  'tool-input-delta',
+  'tool-call',
+])
+
 /** Converts the parts of one answer, up to its finish. Throws if the stream ends without one. */
 export async function* readAnswer(
   stream: AsyncIterable<LanguageModelV4StreamPart>,
@@ -15,14 +23,16 @@ export async function* readAnswer(
   settings: ExplicitSettings,
 ): AsyncIterable<ModelPart> {
   const collected = nothingCollected()
-  // Kept until the finish: the SDK also reports a partial call of a cut-off stream.
+  // Kept until the finish: a cut-off stream may end with a partial call.
   const calls: ModelToolCall[] = []
   let responseId: string | undefined
   let hasText = false
+  let hasBegun = false
   for await (const part of stream) {
-    if (part.type === 'error') throw toStreamedError(part.error, settings)
+    if (part.type === 'error') throw toStreamedError(part.error, settings, hasBegun)
     if (part.type === 'response-metadata') responseId = part.id && clean(part.id, settings.apiKey)
     if (part.type === 'text-delta' && part.delta !== '') hasText = true
+    hasBegun ||= BEGINNINGS.has(part.type)
     if (part.type === 'tool-call') {
       if (calls.length >= MAX_CALLS) throw tooManyCalls()
       calls.push(toToolCall(part))
@@ -41,8 +51,7 @@ export async function* readAnswer(
 }
 
 function* toDeltas(part: LanguageModelV4StreamPart, collected: Collected, protocol: Protocol): Iterable<ModelPart> {
-  const raw = part.type === 'raw' ? protocol.readThinking?.(part.rawValue) : undefined
-  const thinking = raw ?? collectPart(collected, part, protocol)
+  const thinking = collectPart(collected, part, protocol)
   if (thinking !== '') yield { type: 'thinking', delta: thinking }
   if (part.type === 'tool-input-delta') yield { type: 'progress', length: part.delta.length }
   if (part.type === 'text-delta' && part.delta !== '') yield { type: 'text', delta: part.delta }

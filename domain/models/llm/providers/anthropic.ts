@@ -1,25 +1,14 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/provider'
-import { type DeltaForm, joinDeltas } from './join-deltas.ts'
-import { fetchMapped } from './map-lines.ts'
 import { withoutBlankText } from './prompt.ts'
 import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
-
-const DELTA: DeltaForm = {
-  before:
-    /"delta": ?\{"type": ?"(?:text_delta", ?"text|thinking_delta", ?"thinking|input_json_delta", ?"partial_json)": ?"/,
-  after: /^"\}/,
-}
+import { readAnthropic } from './streams/anthropic-messages.ts'
 
 /** Speaks Anthropic's Messages API, to Anthropic or a compatible server. */
 export function anthropic(settings: ExplicitSettings): Protocol {
   const { baseUrl, apiKey, model, fetch } = settings
   return {
-    sdkModel: createAnthropic({
-      baseURL: baseUrl,
-      apiKey,
-      fetch: fetchMapped(fetch, () => (lines) => joinDeltas(lines, DELTA)),
-    })(model),
+    sdkModel: createAnthropic({ baseURL: baseUrl, apiKey, fetch })(model),
     images: 'in_tool_results',
     optionsKey: 'anthropic',
     returnedFields: { thinking: ['signature', 'redactedData'], text: [], tool_call: [] },
@@ -33,6 +22,7 @@ export function anthropic(settings: ExplicitSettings): Protocol {
         providerOptions: { anthropic: { toolStreaming: false, ...thinking } },
       }
     },
+    readStream: readAnthropic,
   }
 }
 

@@ -4,6 +4,7 @@ import { ModelError } from '../model.ts'
 import { clean, isRetryableStatus, statusError } from '../provider-failure.ts'
 import { causesOf, connectionError } from './connection-failure.ts'
 import type { ExplicitSettings } from './protocol.ts'
+import { Unreadable } from './streams/reader.ts'
 
 export type Provider = Pick<ExplicitSettings, 'providerName' | 'apiKey' | 'baseUrl'>
 
@@ -38,9 +39,7 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
   return new ModelError(`${providerName} sent an answer that cannot be read.`, { retryable: true })
 }
 
-/** Whether the SDK, not the runtime, has thrown an error. For an unreadable first event it throws a bare `Error`. */
-const isUnreadable = (error: unknown): boolean =>
-  AISDKError.isInstance(error) || (error instanceof Error && error.message.startsWith('Expected a normalized'))
+const isUnreadable = (error: unknown): boolean => error instanceof Unreadable || AISDKError.isInstance(error)
 
 /** Reports a 200 without an event stream, as a wrong base URL gives. */
 export function notAStream(contentType: string, provider: Provider): ModelError {
@@ -83,26 +82,20 @@ export function readReason(responseBody: string): string {
   }
 }
 
-const StreamedError = z.object({
-  message: z.string(),
-  code: z.union([z.string(), z.number()]).nullish(),
-  /** The SDK's translation of the provider's kind of error. It is 500 for every unknown kind. */
-  statusCode: z.number().nullish(),
-})
+const StreamedError = z.object({ message: z.string(), statusCode: z.number().optional() })
 
 /**
- * Converts the content of an error part: a chunk that could not be parsed, or an error object sent after the 200. The
- * object seldom has a status. Without a status, the provider failed while it was answering, so a retry may succeed.
+ * Converts an error object that a provider has sent after the 200. It seldom has a status. Without one, the provider
+ * failed while it was answering, so a retry may succeed. Before the answer has begun, a status says as much as one
+ * instead of the 200.
  */
-export function toStreamedError(error: unknown, provider: Provider): ModelError {
-  const parsed = StreamedError.safeParse(error)
-  if (AISDKError.isInstance(error) || !parsed.success) return toModelError(error, provider)
-  const { code, statusCode } = parsed.data
-  const translated = statusCode === 500 ? undefined : statusCode
-  const status = [code, translated].map(Number).find((candidate) => candidate >= 400 && candidate <= 599)
-  const reason = clean(parsed.data.message, provider.apiKey)
-  return new ModelError(`${provider.providerName} broke off its answer: ${reason}`, {
-    ownWords: `${provider.providerName} broke off its answer.`,
+export function toStreamedError(error: unknown, provider: Provider, hasBegun: boolean): ModelError {
+  const { message, statusCode } = StreamedError.parse(error)
+  const status = statusCode !== undefined && statusCode >= 400 && statusCode <= 599 ? statusCode : undefined
+  const { providerName, apiKey } = provider
+  if (!hasBegun && status !== undefined) return statusError({ providerName, status, reason: message, apiKey })
+  return new ModelError(`${providerName} broke off its answer: ${clean(message, apiKey)}`, {
+    ownWords: `${providerName} broke off its answer.`,
     status,
     retryable: status === undefined || isRetryableStatus(status),
   })

@@ -28,7 +28,7 @@ export function createModel(settings: ModelSettings): Model {
     apiKey,
     fetch: apiKey === '' ? fetchWithoutKey(settings.fetch) : settings.fetch,
   }
-  return streamModel(PROTOCOLS[settings.type](explicit), explicit)
+  return streamModel(PROTOCOLS[settings.type], explicit)
 }
 
 /** Removes the empty credentials that the SDK sends without a key. */

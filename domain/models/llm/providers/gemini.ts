@@ -3,6 +3,7 @@ import { ModelError } from '../model.ts'
 import { clean } from '../provider-failure.ts'
 import { withoutBlankText } from './prompt.ts'
 import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
+import { readGemini } from './streams/gemini-content.ts'
 
 const SIGNATURE = ['thoughtSignature']
 
@@ -19,6 +20,7 @@ export function gemini(settings: ExplicitSettings): Protocol {
       refuseOtherPaths(settings)
       return { ...call, prompt: withoutBlankText(call.prompt), ...toThinking(effort, settings) }
     },
+    readStream: readGemini,
   }
 }
 

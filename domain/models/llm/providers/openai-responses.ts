@@ -1,22 +1,11 @@
 import { createOpenAI } from '@ai-sdk/openai'
-import { type DeltaForm, joinDeltas } from './join-deltas.ts'
-import { fetchMapped } from './map-lines.ts'
 import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
-
-const DELTA: DeltaForm = {
-  before:
-    /"type": ?"response\.(?:output_text|refusal|reasoning_summary_text|function_call_arguments)\.delta".*?"delta": ?"/,
-  after: /^"/,
-}
+import { readResponses } from './streams/responses.ts'
 
 /** Speaks OpenAI's Responses API. OpenAI stores nothing, so thinking comes as encrypted items, which are sent back. */
 export function openaiResponses({ baseUrl, apiKey, model, fetch, isReasoning }: ExplicitSettings): Protocol {
   return {
-    sdkModel: createOpenAI({
-      baseURL: baseUrl,
-      apiKey,
-      fetch: fetchMapped(fetch, () => (lines) => joinDeltas(lines, DELTA)),
-    }).responses(model),
+    sdkModel: createOpenAI({ baseURL: baseUrl, apiKey, fetch }).responses(model),
     images: 'in_tool_results',
     optionsKey: 'openai',
     returnedFields: { thinking: ['itemId', 'reasoningEncryptedContent'], text: ['phase'], tool_call: [] },
@@ -25,6 +14,7 @@ export function openaiResponses({ baseUrl, apiKey, model, fetch, isReasoning }: 
       ...(effort === undefined ? {} : { reasoning: effort }),
       providerOptions: { openai: { store: false, ...toReasoning(effort, isReasoning) } },
     }),
+    readStream: readResponses,
   }
 }
 

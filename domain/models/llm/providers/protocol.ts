@@ -1,4 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import type { StreamReader } from './streams/reader.ts'
 
 export type Effort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
 
@@ -26,6 +27,7 @@ export type ExplicitSettings = ModelSettings & { baseUrl: string; apiKey: string
 
 /** Wire protocol: all differences between adapters. */
 export type Protocol = {
+  /** Makes the requests. */
   sdkModel: LanguageModelV4
   /** Place of the images of tool results. Not every protocol or model accepts them within the results. */
   images: 'in_tool_results' | 'after_tool_results'
@@ -35,6 +37,6 @@ export type Protocol = {
   returnedFields: Record<'thinking' | 'text' | 'tool_call', readonly string[]>
   /** Adds the protocol's own options to a call. */
   toCall: (call: LanguageModelV4CallOptions, effort: Effort | undefined) => LanguageModelV4CallOptions
-  /** Reads thinking that the SDK does not report from a raw chunk. */
-  readThinking?: (rawChunk: unknown) => string
+  /** Creates a reader of one answer's stream. */
+  readStream: () => StreamReader
 }

@@ -1,29 +1,34 @@
-import { APICallError, type LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider'
 import { type Model, ModelError, type ModelRequest } from '../model.ts'
 import { readAnswer } from './answer.ts'
 import { notAStream, toModelError } from './call-failure.ts'
 import { toPrompt, toTools } from './prompt.ts'
 import type { Effort, ExplicitSettings, Protocol } from './protocol.ts'
+import { readParts } from './streams/parts.ts'
 
 /**
- * Creates a model from a protocol of the AI SDK. Uses the SDK provider's own `doStream`, not `streamText`, which adds
- * retries, a loop over steps and console output, all handled by the caller. `streamText` also hides the provider's own
- * finish reason, without which a cut-off stream looks complete.
+ * Creates a model from a protocol. The AI SDK makes the request and reads refusals, once a call; the stream of the
+ * answer is read here, as that is done a thousand times a call. The SDK's `streamText` is not used: retries and the loop
+ * over steps are the caller's.
  */
-export function streamModel(protocol: Protocol, settings: ExplicitSettings): Model {
+export function streamModel(
+  createProtocol: (settings: ExplicitSettings) => Protocol,
+  settings: ExplicitSettings,
+): Model {
+  const protocol = createProtocol({ ...settings, fetch: keepAnswers(settings.fetch) })
   return async function* answer(request) {
     request.signal.throwIfAborted()
-    // Stops the SDK, which would read the rest of the stream after an error.
+    // Ends the request when the rest of the stream is not wanted.
     const ended = new AbortController()
     const signal = AbortSignal.any([request.signal, ended.signal])
     let hasAnswered = false
     try {
-      const stream = await openStream(protocol, toCall({ ...request, signal }, protocol, settings), settings)
+      const body = await openStream(protocol, toCall({ ...request, signal }, protocol, settings), settings)
       hasAnswered = true
-      yield* readAnswer(stream, protocol, settings)
+      yield* readAnswer(readParts(body, protocol.readStream()), protocol, settings)
     } catch (error) {
       request.signal.throwIfAborted()
-      throw Object.assign(toModelError(error, settings), { hasAnswered: hasAnswered || isOfStream(error) })
+      throw Object.assign(toModelError(error, settings), { hasAnswered })
     } finally {
       ended.abort(OVER)
     }
@@ -32,10 +37,6 @@ export function streamModel(protocol: Protocol, settings: ExplicitSettings): Mod
 
 /** Internal reason, shared by all calls because each new error collects a stack. */
 const OVER = new Error('the call is over')
-
-/** Whether the error comes from a stream's first event, which the SDK checks before it returns the stream. */
-const isOfStream = (error: unknown): boolean =>
-  APICallError.isInstance(error) && /event-stream/i.test(error.responseHeaders?.['content-type'] ?? '')
 
 const EFFORTS: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] satisfies Effort[]
 const isEffort = (effort: string): effort is Effort => EFFORTS.includes(effort)
@@ -55,15 +56,40 @@ function toCall(request: ModelRequest, protocol: Protocol, settings: ExplicitSet
   return protocol.toCall(call, effort === 'none' && isReasoning === false ? undefined : effort)
 }
 
+/** Brings a provider's answer past the SDK, which would read its stream. */
+class Answered extends Error {
+  readonly response: Response
+  constructor(response: Response) {
+    super()
+    this.response = response
+  }
+}
+
+const keepAnswers =
+  (fetch: typeof globalThis.fetch): typeof globalThis.fetch =>
+  async (input, init) => {
+    const response = await fetch(input, init)
+    if (response.ok) throw new Answered(response)
+    return response
+  }
+
 /** Content types of answers that are not streams. Some servers send a stream under a wrong type. */
 const NO_STREAM = /^\s*(text\/html|application\/json)\b/i
 
 async function openStream(protocol: Protocol, call: LanguageModelV4CallOptions, settings: ExplicitSettings) {
-  const { stream, response } = await protocol.sdkModel.doStream(call)
-  const contentType = response?.headers?.['content-type'] ?? ''
-  if (NO_STREAM.test(contentType)) {
-    await stream.cancel()
-    throw notAStream(contentType, settings)
+  const { body, headers } = await sendRequest(protocol, call)
+  const contentType = headers.get('content-type') ?? ''
+  if (!NO_STREAM.test(contentType)) return body
+  await body?.cancel()
+  throw notAStream(contentType, settings)
+}
+
+async function sendRequest(protocol: Protocol, call: LanguageModelV4CallOptions): Promise<Response> {
+  try {
+    await protocol.sdkModel.doStream(call)
+  } catch (error) {
+    if (error instanceof Answered) return error.response
+    throw error
   }
-  return stream
+  throw new Error('the SDK has answered by itself')
 }
