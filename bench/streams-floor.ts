@@ -6,7 +6,7 @@ import { serveParent } from './child.ts'
 /**
  * Floors of a stream, in one process that speaks as much of the service's HTTP as the bench does. /relay passes the
  * provider's tokens on in the service's frames, each 100 ms. /insert inserts each frame's row before that, by itself, into
- * a table like that of the events. No limits, no record of sessions, nothing survives.
+ * a table with the columns of the events. No limits, no record of sessions, nothing survives.
  */
 const [port = 0, providerPort = 0] = process.argv.slice(2).map(Number)
 const BATCH_MS = 100

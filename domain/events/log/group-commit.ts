@@ -28,8 +28,8 @@ const MAX_IN_GROUP = 64
 const MAX_WAITING = 1000
 
 /**
- * Records appends in few statements: those that come at the same moment, or while all statements are under way, share
- * one, and so its commit and round trip. An append that the statement leaves out, or whose group failed, is recorded by
+ * Records appends in few statements: appends share one, and so its commit and round trip, if they come at the same
+ * moment or while all statements are under way. An append that the statement leaves out, or whose group failed, is recorded by
  * itself. Nothing is recorded twice: if a group may have been committed, its appends reject with the error.
  */
 export function createGroupCommit<Append extends { sessionId: string }, Result>({

@@ -1,8 +1,9 @@
 /** Decides when streamed text is written, for all answers of a process. */
 export type DeltaClock = {
   /**
-   * Calls `flush` once, when text has waited long enough: 100 ms, and up to 500 ms while the process is behind. What is
-   * due at the same moment is flushed together, so that it can share a statement. Returns a function that cancels it.
+   * Calls `flush` once, when text has waited long enough: 100 ms, and up to 500 ms while the process is behind. Texts
+   * that are due at about the same time are flushed together, so that they can share a statement. Returns a function
+   * that cancels the call.
    */
   schedule(flush: () => Promise<void> | undefined): () => void
 }
@@ -26,7 +27,7 @@ const REAL_TIME: Time = { now: () => performance.now(), after: (ms, call) => voi
 
 /** Creates a clock. It only runs while something waits. */
 export function createDeltaClock(time = REAL_TIME): DeltaClock {
-  // In the order of scheduling, which is about that of their due times.
+  // In the order of scheduling, which nearly is the order of their due times.
   const waiting = new Map<() => Promise<void> | undefined, number>()
   let takenMs = 0
   let isPlanned = false

@@ -9,7 +9,7 @@ export type Json = Record<string, unknown>
  * ignores the rest. A test compares the four readers with the SDK's own.
  */
 export type StreamReader = {
-  /** Returns the parts of an event. Throws `Unreadable` if it is none of the format. */
+  /** Returns the parts of an event. Throws `Unreadable` for a malformed one. */
   read(event: Json): Part[]
   /** Returns the parts that come with the end of the stream. An answer without a `finish` was cut off. */
   end(): Part[]
