@@ -19,8 +19,8 @@ async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'):
   const owner = await deps.owners.ownerOf(turn.organizationId).catch(() => turn.organizationId)
   // The workflow begins the step if this fails.
   const early = when && deps.attempts.beginEarly(turn, { owner, holdsStep: when === 'claimed' })
-  // So that whichever process gets the workflow's first task finds the claim.
-  await early?.claimed
+  // Whichever process gets the workflow's first task finds the claim then, and Temporal takes no time from the model's.
+  await early?.heard
   for (;;) {
     try {
       await deps.workflows.startTurn(turn, owner, early?.goneOn)

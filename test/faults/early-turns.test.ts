@@ -203,7 +203,8 @@ describe('a turn that has begun before its workflow', () => {
       const [organization] = await deps.db.organization.findMany({ select: { id: true } })
       const turn = { organizationId: organization?.id ?? '', sessionId: fromId(id), turnId: fromId(message.id) }
       const dies = new AbortController()
-      const early = { holdsStep: false, claimed: () => {}, isKnown: false, known: new Promise<void>(() => {}) }
+      const known = new Promise<void>(() => {})
+      const early = { holdsStep: false, claimed: () => {}, heard: () => {}, isKnown: false, known }
       const dead = reason(deps, turn, 1, { fence: -4711, signal: dies.signal, early }).catch(() => {})
       await waitForEvent(service.url, id, 'output.message.delta')
       dies.abort(new Error('killed'))

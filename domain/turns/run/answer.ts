@@ -151,6 +151,9 @@ function recordable(call: ModelToolCall, taken: Set<string>): ModelToolCall {
   }
 }
 
+/** Time for which Temporal is not told of a new turn, so that it takes none from the model's first part. */
+const FIRST_PART_MS = 250
+
 /** Streams the model's parts, with limits on its silence, on its total time and on the size of its answer. */
 async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator<ModelPart> {
   const { context, deps } = call
@@ -162,6 +165,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   const slowDown = createPace()
   const whole = createTextRepair()
   let hasAnswered = false
+  const heardLate = setTimeout(() => call.attempt.early?.heard(), FIRST_PART_MS)
   try {
     const signal = AbortSignal.any([ended, limits.signal])
     const parts = call.ask({
@@ -176,6 +180,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     })
     for await (const part of parts) {
       hasAnswered = true
+      call.attempt.early?.heard()
       limits.heard(part)
       yield* whole(part)
       await slowDown(sizeOf(part), signal)
@@ -186,6 +191,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
     const isMaking = (hasAnswered || error.hasAnswered) && offersSecrets(call)
     throw decrypted.hasSecrets || isMaking ? error.inOwnWords() : error
   } finally {
+    clearTimeout(heardLate)
     limits.clear()
   }
 }

@@ -5,12 +5,15 @@ export class EarlyStart {
   /** True when Temporal has the turn's workflow. */
   isKnown = false
   readonly #claim = Promise.withResolvers<void>()
+  readonly #hear = Promise.withResolvers<void>()
   readonly #know = Promise.withResolvers<void>()
   readonly #goOn = Promise.withResolvers<void>()
   readonly #over = new AbortController()
   readonly known = this.#know.promise
   /** Resolves when the attempt has claimed the step, or never will. */
   readonly whenClaimed = this.#claim.promise
+  /** Resolves when the model has begun to answer, a moment after it was asked, or when the attempt is over. */
+  readonly whenHeard = this.#hear.promise
   /** Resolves when the attempt is over, or its activity waits for it. */
   readonly goneOn = this.#goOn.promise
   /** Aborts when the attempt is over. */
@@ -26,6 +29,11 @@ export class EarlyStart {
     this.#claim.resolve()
   }
 
+  /** Reports that the model has begun to answer, or will take a while. */
+  heard(): void {
+    this.#hear.resolve()
+  }
+
   acknowledge(): void {
     this.isKnown = true
     this.#know.resolve()
@@ -37,6 +45,7 @@ export class EarlyStart {
 
   end(): void {
     this.claimed()
+    this.heard()
     this.goOn()
     this.#over.abort()
   }

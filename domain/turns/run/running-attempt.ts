@@ -17,7 +17,7 @@ export type Attempt = {
   /** True for an activity that leaves the step to the living process in which it has begun without one. */
   readonly mayHandOver?: boolean
   /** Set for an attempt that begins before Temporal knows of the turn. */
-  readonly early?: Pick<EarlyStart, 'holdsStep' | 'claimed' | 'isKnown' | 'known'> | undefined
+  readonly early?: Pick<EarlyStart, 'holdsStep' | 'claimed' | 'heard' | 'isKnown' | 'known'> | undefined
 }
 
 /** Outcome of a reason step. */

@@ -69,6 +69,8 @@ export type Begun =
 export type EarlyAttempt = {
   /** Resolves when the attempt has claimed the step, or never will. */
   claimed: Promise<void>
+  /** Resolves when the model has begun to answer, a moment after it was asked, or when the attempt is over. */
+  heard: Promise<void>
   /** Reports that Temporal has the turn's workflow: the step may end. */
   acknowledge(): void
   /** Resolves when the attempt is over, or its activity waits for it: Temporal has less to do with the turn from then on. */
@@ -88,9 +90,13 @@ type Options = {
 
 /** Time for which a workflow task waits for an attempt. Its own limit is 4 s. */
 const HAND_OVER_MS = 2500
-/** The same for an owner with many attempts, whose slow models would otherwise take the slots of workflow tasks. */
+/**
+ * The same for an owner with many attempts when the process has many, whose slow models would otherwise take the slots of
+ * workflow tasks.
+ */
 const BUSY_HAND_OVER_MS = 100
 const BUSY = 100
+const CROWDED = 250
 const KEEP_TIMES: KeepTimes = { unattendedMs: 120_000, recordedMs: 2000 }
 /** Range of process numbers: exact as JavaScript numbers, and large enough to be unique. */
 const PROCESS_NUMBERS = 2 ** 48
@@ -132,13 +138,17 @@ export function createRunningAttempts({
     const attempt = add(turn, iteration, leave, early)
     return {
       claimed: early.whenClaimed,
+      heard: early.whenHeard,
       acknowledge: () => attempt.acknowledge(),
       goneOn: early.goneOn,
       over: early.over,
     }
   }
   const handOver = async (attempt: RunningAttempt, owner: string, signal: AbortSignal): Promise<Begun> => {
-    const ms = admission.heldBy(owner) > BUSY ? Math.min(BUSY_HAND_OVER_MS, handOverMs) : handOverMs
+    const isBusy = admission.heldBy(owner) > BUSY && attempts.size > CROWDED
+    const ms = isBusy ? Math.min(BUSY_HAND_OVER_MS, handOverMs) : handOverMs
+    // Temporal has less to do with the turn from here on, unless an activity is to come at once.
+    if (!isBusy) attempt.early?.goOn()
     const reasoned = await attempt.handOver(ms, signal)
     if (reasoned === 'rejected') return { outcome: 'unfinished' }
     if (reasoned === 'late' && isClosed()) {
