@@ -67,9 +67,6 @@ const connections = {
   TEMPORAL_ADDRESS: text.default('127.0.0.1:9303').describe("Temporal's gRPC address."),
   TEMPORAL_NAMESPACE: text.default('default').describe('Namespace in Temporal.'),
   TEMPORAL_TASK_QUEUE: text.default('agent-sessions').describe('Task queue in Temporal.'),
-  WORKFLOW_BUNDLE: text
-    .optional()
-    .describe('Bundle of workflows written by `node deploy/bundle-workflows.ts`. Default: bundled at the start.'),
 }
 
 const signIn = {

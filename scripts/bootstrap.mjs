@@ -28,6 +28,10 @@ const LOCK = path.join(ROOT, '.data', 'bootstrap.lock')
 const LOCK_POLL_MS = 250
 /** Has glibc give large blocks back when they are freed; see docs/decisions/0014-http-bodies.md. As in the Dockerfile. */
 const MALLOC = { MALLOC_MMAP_THRESHOLD_: '1048576', MALLOC_TRIM_THRESHOLD_: '1048576' }
+/** Young objects get 24 MB: with more, an idle process keeps 100 MB that it used once. As in the Dockerfile. */
+const FLAGS = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=8']
+/** Where Node keeps the compiled code of modules, which saves a third of a start. */
+const COMPILED = path.join(ROOT, 'dist', 'compiled')
 
 function print(message) {
   process.stdout.write(`${message}\n`)
@@ -190,9 +194,9 @@ async function prepare() {
 }
 
 function handOver(script, args) {
-  const child = spawn(NODE, ['--disable-warning=ExperimentalWarning', script, ...args], {
+  const child = spawn(NODE, [...FLAGS, script, ...args], {
     cwd: ROOT,
-    env: { ...MALLOC, ...process.env },
+    env: { ...MALLOC, NODE_COMPILE_CACHE: COMPILED, ...process.env },
     stdio: 'inherit',
   })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {

@@ -5,7 +5,7 @@
  */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { ROOT, serviceEnvironment } from '../dev/development.ts'
@@ -120,27 +120,17 @@ async function findSoakFiles(): Promise<string[]> {
   return tests.filter((_, index) => /support\/(counts|seeds)\.ts'/.test(texts[index] ?? ''))
 }
 
-/** Bundles the workflows once for all workers of the run. */
-async function writeWorkflowBundle(): Promise<string> {
-  const { bundleWorkflows } = await import('../worker/bundle.ts')
-  const file = path.join(dataDir, 'workflow-bundle.js')
-  await writeFile(file, (await bundleWorkflows()).code)
-  return file
-}
-
 /** Runs Jest with its own Postgres, Redis and Temporal, and with the services that test files share. */
 async function runWithServices(args: string[], env: Record<string, string>): Promise<Counts> {
   const services = await start()
   try {
-    const [templateUrl, workflowBundle] = await Promise.all([
-      prepareTemplate(services.databaseUrl),
-      writeWorkflowBundle(),
-    ])
+    // Made once, for the workers of all tests to find.
+    const { bundleWorkflows } = await import('../worker/bundle.ts')
+    const [templateUrl] = await Promise.all([prepareTemplate(services.databaseUrl), bundleWorkflows()])
     const own = {
       ...env,
       ...serviceEnvironment(services),
       TEST_TEMPLATE_DATABASE_URL: templateUrl,
-      WORKFLOW_BUNDLE: workflowBundle,
     }
     const testServices = await createTestServices(own)
     const before = readEnded()

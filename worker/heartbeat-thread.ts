@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Connection } from '@temporalio/client'
+import type { Connection } from '@temporalio/client'
 import pg from 'pg'
 import { RENEW_LEASE } from '../domain/turns/run/lease-sql.ts'
 import { createStallWatch } from './stall.ts'
@@ -28,7 +28,7 @@ const CALL_TIMEOUT_MS = 2000
 const DATABASE_LIMITS = { connectionTimeoutMillis: CALL_TIMEOUT_MS, query_timeout: CALL_TIMEOUT_MS, keepAlive: true }
 
 const { address, namespace, identity, databaseUrl, process: number, beats } = workerData as HeartbeatThreadData
-const connection = Connection.lazy({ address })
+let connecting: Promise<Connection> | undefined
 const running = new Set<string>()
 const underWay = new Set<string>()
 
@@ -37,16 +37,26 @@ parentPort?.on('message', (message: HeartbeatMessage) => {
   else running.delete(message.ended)
 })
 
-const withLimit = <T>(work: () => Promise<T>) => connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, work)
+/** Loads the library when the main thread is first blocked: it takes half a second of CPU, and tens of megabytes. */
+async function connect(): Promise<Connection> {
+  const { Connection } = await import('@temporalio/client')
+  return Connection.lazy({ address })
+}
 
 /** Sends one heartbeat. Its failure is left to the main thread's own heartbeats, which meet it too. */
 async function heartbeat(token: string): Promise<void> {
   if (underWay.has(token)) return
   underWay.add(token)
   const taskToken = Buffer.from(token, 'base64')
-  await withLimit(() =>
-    connection.workflowService.recordActivityTaskHeartbeat({ namespace, identity, taskToken }),
-  ).catch(() => {})
+  try {
+    connecting ??= connect()
+    const connection = await connecting
+    await connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
+      connection.workflowService.recordActivityTaskHeartbeat({ namespace, identity, taskToken }),
+    )
+  } catch {
+    // Left to the next look.
+  }
   underWay.delete(token)
 }
 
@@ -79,6 +89,3 @@ setInterval(() => {
   void renewLease()
   for (const token of running) void heartbeat(token)
 }, LOOK_MS)
-
-// Connects now, because a first call takes longest.
-await withLimit(() => connection.workflowService.getSystemInfo({})).catch(() => {})

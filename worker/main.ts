@@ -26,7 +26,6 @@ export const workerRole: Role = async ({ deps, temporal }, config, log) => {
     namespace: config.TEMPORAL_NAMESPACE,
     taskQueue: config.TEMPORAL_TASK_QUEUE,
     databaseUrl: config.DATABASE_URL,
-    workflowBundle: config.WORKFLOW_BUNDLE,
     onConnection: temporal.useWorkerConnection,
   })
 }

@@ -25,8 +25,6 @@ export type WorkerOptions = {
   taskQueue: string
   /** Address of the record, in which a thread renews the lease of a process that is too busy. */
   databaseUrl: string
-  /** Path of a prebuilt bundle of the workflows. Without it they are bundled at start, which takes some seconds. */
-  workflowBundle?: string | undefined
   /** Build id of the workflows. Default: this release's, see `BEGINS_STEPS`. */
   buildId?: string
   /** False: nothing sends heartbeats while the event loop is blocked. Saves half a second where many workers start. */
@@ -172,7 +170,7 @@ const COMMON = {
 const WORKFLOW_TASKS = 500
 
 const createWorker = async (
-  { namespace, taskQueue, workflowBundle, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
+  { namespace, taskQueue, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
   connection: NativeConnection,
   activities: ReturnType<typeof createActivities>,
   { identity, maxModelCalls }: { identity: string; maxModelCalls: number },
@@ -197,7 +195,7 @@ const createWorker = async (
     maxConcurrentLocalActivityExecutions: WORKFLOW_TASKS,
     // A cached workflow takes some 100 kB. Others are replayed from their short histories.
     maxCachedWorkflows: WORKFLOW_TASKS,
-    workflowBundle: workflowBundle === undefined ? await bundled() : { codePath: workflowBundle },
+    workflowBundle: await bundled(),
   })
 
 /** Repeats `work`, each time `everyMs` after it has ended. A failure is logged; the next run makes up for it. */

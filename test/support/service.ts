@@ -103,7 +103,6 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
       namespace: config.TEMPORAL_NAMESPACE,
       taskQueue: config.TEMPORAL_TASK_QUEUE,
       databaseUrl: config.DATABASE_URL,
-      workflowBundle: config.WORKFLOW_BUNDLE,
       heartbeatThread: options.heartbeatThread ?? false,
       ...(buildId !== undefined && { buildId }),
       onConnection: main.platform.temporal.useWorkerConnection,

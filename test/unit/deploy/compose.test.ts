@@ -23,7 +23,7 @@ type ComposeFile = {
 /** Settings that lead to the other services of the file, and the port in the container. */
 const OWN_SETTINGS = ['DATABASE_URL', 'REDIS_URL', 'TEMPORAL_ADDRESS', 'PORT']
 /** Settings that the image has itself. */
-const OF_THE_IMAGE = ['HOST', 'WORKFLOW_BUNDLE']
+const OF_THE_IMAGE = ['HOST']
 
 const readText = (path: string) => readFile(fileURLToPath(new URL(path, import.meta.url)), 'utf8')
 
