@@ -40,6 +40,6 @@ COPY --from=build /app ./
 USER node
 EXPOSE 9300
 STOPSIGNAL SIGTERM
-# For the roles that serve HTTP; docker-compose.yml gives the worker its own.
+# For the roles that serve HTTP. A container that is a worker alone needs deploy/check-worker.ts.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["node", "deploy/check-api.ts"]
 CMD ["node", "main.ts"]

@@ -80,7 +80,7 @@ const startService = (services: RunningServices, port: number, providerPort: num
 
 async function runTurns({ baseUrl }: Bench, count: number): Promise<void> {
   for (let left = count; left > 0; left -= IN_FLIGHT * TURNS_PER_SESSION) {
-    const client = await openClient(baseUrl, IN_FLIGHT, 1)
+    const client = await openClient([baseUrl], IN_FLIGHT, 1)
     await runLanes(Math.min(left, IN_FLIGHT * TURNS_PER_SESSION), IN_FLIGHT, client.turn)
     client.close()
   }

@@ -23,12 +23,12 @@ const TURNS_PER_SESSION = 10
 const SETTLE_MS = 500
 
 /** The service: one open stream for each session, then POST. */
-export const siteSubject = (name: string, { baseUrl, processes }: Site, provider: Child): Subject => ({
+export const siteSubject = (name: string, { baseUrl, baseUrls, processes }: Site, provider: Child): Subject => ({
   name,
   measure: async (load) => {
     const { count, inFlight, tokens, pauseMs } = load
     const pace: Pace = { tokens, pauseMs }
-    const client = await openClient(baseUrl, inFlight, Math.ceil(count / inFlight / TURNS_PER_SESSION))
+    const client = await openClient(baseUrls, inFlight, Math.ceil(count / inFlight / TURNS_PER_SESSION))
     try {
       await provider.ask(pace)
       const measured = await withCpu(processes, count, () => runLanes(count, inFlight, client.turn))

@@ -11,6 +11,8 @@ const WARM_UP: Load = { name: 'warm-up', count: ROUNDS > 1 ? 200 : 100, inFlight
 export const ALONE: Load = { name: '1', count: 40, inFlight: 1, tokens: 20, pauseMs: 0 }
 export const SIXTEEN: Load = { name: '16', count: 160, inFlight: 16, tokens: 20, pauseMs: 0 }
 export const SIXTY_FOUR: Load = { name: '64', count: 256, inFlight: 64, tokens: 20, pauseMs: 0 }
+/** A storm of starts: all turns begin at the same moment, and stream as people read. */
+export const STORM: Load = { name: 'storm', count: 200, inFlight: 200, tokens: 40, pauseMs: 50 }
 export const BURST: Load = { name: 'burst', count: 50, inFlight: 50, tokens: 200, pauseMs: 5 }
 
 /** Results of each round, in order. */

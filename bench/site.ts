@@ -9,11 +9,11 @@ import type { Processes } from './cpu.ts'
 /** Services that run, and the folder of their data. */
 export type Ground = { services: RunningServices; dataDir: string }
 
-/** The service, running with services of its own. */
-export type Site = { baseUrl: string; processes: Processes; stop(): Promise<void> }
+/** The service, running with services of its own. `baseUrls` has the addresses of all processes that serve the API. */
+export type Site = { baseUrl: string; baseUrls: string[]; processes: Processes; stop(): Promise<void> }
 
-/** `together`: API and worker in one process, as with `npm start`. `apart`: in two, as in production. */
-export type Shape = 'together' | 'apart'
+/** `together`: API and worker in one process, as with `npm start`. `replicas`: two of those. `apart`: one process each. */
+export type Shape = 'together' | 'replicas' | 'apart'
 
 /** Makes the provider's model the default one. With a base URL the service speaks Chat Completions. */
 export const providerEnvironment = (port: number): Record<string, string> => ({
@@ -28,18 +28,21 @@ export async function startSite(
   providerPort: number,
   folder = ROOT,
 ): Promise<Site> {
-  const [port = 0] = await freePorts(1)
+  const [port = 0, otherPort = 0] = await freePorts(2)
   const environment = providerEnvironment(providerPort)
-  const start = (entryPoint: 'main.ts' | 'api/main.ts' | 'worker/main.ts') =>
-    spawnApp(services, port, environment, { folder, entryPoint })
+  const start = (entryPoint: 'main.ts' | 'api/main.ts' | 'worker/main.ts', at = port) =>
+    spawnApp(services, at, environment, { folder, entryPoint })
+  // The first one migrates the database.
   const apps: Record<string, RunningApp> =
-    shape === 'together'
-      ? { service: await start('main.ts') }
-      : // The API migrates the database, which the worker waits for.
-        { api: await start('api/main.ts'), worker: await start('worker/main.ts') }
+    shape === 'apart'
+      ? { api: await start('api/main.ts'), worker: await start('worker/main.ts') }
+      : { service: await start('main.ts') }
+  if (shape === 'replicas') apps.replica = await start('main.ts', otherPort)
   const ofApps: Processes = Object.fromEntries(Object.entries(apps).map(([role, { pid }]) => [role, [pid]]))
+  const baseUrls = (shape === 'replicas' ? [port, otherPort] : [port]).map((at) => `http://127.0.0.1:${at}`)
   return {
     baseUrl: `http://127.0.0.1:${port}`,
+    baseUrls,
     processes: { ...ofApps, ...(await readServiceProcesses(dataDir)) },
     stop: async () => {
       await Promise.all(Object.values(apps).map((app) => app.stop()))
@@ -47,22 +50,21 @@ export async function startSite(
   }
 }
 
-/**
- * Starts the service of an earlier checkout, BENCH_BEFORE, on services that the checkout's own code starts with its own
- * settings. Undefined without BENCH_BEFORE.
- */
+/** Starts the service of an earlier checkout, BENCH_BEFORE, with services of its own. Undefined without BENCH_BEFORE. */
 export async function startSiteBefore(
   parentDir: string,
   shape: Shape,
   providerPort: number,
 ): Promise<Site | undefined> {
   const given = process.env.BENCH_BEFORE
-  if (!given) return undefined
-  const folder = path.resolve(given)
+  return given ? startOwnSite(path.join(parentDir, 'before'), shape, providerPort, path.resolve(given)) : undefined
+}
+
+/** Starts the service of a checkout on services that the checkout's own code starts with its own settings. */
+export async function startOwnSite(dataDir: string, shape: Shape, providerPort: number, folder = ROOT): Promise<Site> {
   const code = pathToFileURL(path.join(folder, 'dev/services/index.ts')).href
   const { startServices }: typeof import('../dev/services/index.ts') = await import(code)
   const [postgres = 0, redis = 0, temporal = 0, temporalUi = 0] = await freePorts(4)
-  const dataDir = path.join(parentDir, 'before')
   await mkdir(dataDir)
   const ports = { postgres, redis, temporal, temporalUi }
   const services = await startServices({ dataDir, ports, env: {}, log: () => {} })

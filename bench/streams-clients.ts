@@ -4,7 +4,7 @@ import { percentile } from './statistics.ts'
 import { createSession, runTurn } from './turn-client.ts'
 
 /** Streams to read: that many sessions with a turn each, whose starts are spread over a time. */
-export type StreamsJob = { baseUrl: string; count: number; tokens: number; spreadMs: number }
+export type StreamsJob = { baseUrls: string[]; count: number; tokens: number; spreadMs: number }
 
 /** Times in ms of first tokens, and of all tokens from their emission. `wrong` has a sentence for each stream that differs. */
 export type StreamsSeen = { firstMs: number[]; relay: { p50: number; p95: number; p99: number }; wrong: string[] }
@@ -12,10 +12,11 @@ export type StreamsSeen = { firstMs: number[]; relay: { p50: number; p95: number
 const OPENED_AT_ONCE = 20
 const now = () => performance.timeOrigin + performance.now()
 
-async function read({ baseUrl, count, tokens, spreadMs }: StreamsJob): Promise<StreamsSeen> {
+async function read({ baseUrls, count, tokens, spreadMs }: StreamsJob): Promise<StreamsSeen> {
+  const urlAt = (place: number) => baseUrls[place % baseUrls.length] ?? ''
   const sessions: Awaited<ReturnType<typeof createSession>>[] = []
   const lane = async () => {
-    while (sessions.length < count) sessions.push(await createSession(baseUrl))
+    while (sessions.length < count) sessions.push(await createSession(urlAt(sessions.length)))
   }
   const delays: number[] = []
   const wrong: string[] = []
@@ -25,7 +26,7 @@ async function read({ baseUrl, count, tokens, spreadMs }: StreamsJob): Promise<S
       sessions.slice(0, count).map(async (session, index) => {
         await sleep((spreadMs * index) / count)
         const seen = createReader(delays)
-        const { firstMs } = await runTurn(baseUrl, session, { onDelta: seen.read })
+        const { firstMs } = await runTurn(urlAt(index + 1), session, { onDelta: seen.read })
         if (seen.next() !== tokens) wrong.push(`${session.id}: ${seen.next()} of ${tokens} tokens in order`)
         return firstMs
       }),

@@ -25,14 +25,14 @@ const MAX_COST = 0.5
 const MAX_RELAY_MS = 400
 
 /** Something that streams answers, and the processes that do it. */
-type Subject = { name: string; baseUrl: string; processes: Processes }
+type Subject = { name: string; baseUrls: string[]; processes: Processes }
 type Measured = StreamsSeen & { cpu: Cpu; residentMb: number }
 
 /**
  * Has sessions stream 20 tokens a second each, started together or (`--spread`) over the length of an answer, with a
  * reader each. Prints first token, relay (from a token's emission to its arrival), CPU for a second of a stream by role,
  * and memory, for the service, for an earlier version of it if BENCH_BEFORE is its folder, and for two floors: a relay
- * without a record, and bare inserts of the same rows. Arguments: numbers of sessions, `--apart`, `--rounds=n`.
+ * without a record, and bare inserts of the same rows. Arguments: numbers of sessions, `--shape=replicas` or `apart`, `--rounds=n`.
  */
 export async function benchStreams(ground: Ground, args: string[]): Promise<boolean> {
   const { values, positionals } = parseArgs({
@@ -40,12 +40,12 @@ export async function benchStreams(ground: Ground, args: string[]): Promise<bool
     allowPositionals: true,
     options: {
       spread: { type: 'boolean', default: false },
-      apart: { type: 'boolean', default: false },
+      shape: { type: 'string', default: 'together' },
       rounds: { type: 'string', default: '1' },
     },
   })
   const counts = positionals.length === 0 ? COUNTS : positionals.map(Number)
-  const shape: Shape = values.apart ? 'apart' : 'together'
+  const shape = values.shape as Shape
   const [providerPort = 0, floorPort = 0] = await freePorts(2)
   const provider = await startChild('./provider.ts', { args: [`${providerPort}`] })
   const clients = await startChild('./streams-clients.ts')
@@ -57,7 +57,7 @@ export async function benchStreams(ground: Ground, args: string[]): Promise<bool
   const before = await startSiteBefore(ground.dataDir, shape, providerPort)
   const floorOf = (name: string, kind: string): Subject => ({
     name,
-    baseUrl: `http://127.0.0.1:${floorPort}/${kind}`,
+    baseUrls: [`http://127.0.0.1:${floorPort}/${kind}`],
     processes: { floor: [floor.pid], Postgres: site.processes.Postgres ?? [] },
   })
   const subjects: Subject[] = [
@@ -67,9 +67,9 @@ export async function benchStreams(ground: Ground, args: string[]): Promise<bool
     { name: SERVICE, ...site },
   ]
   const results = new Map<string, Measured[]>()
-  const run = async ({ baseUrl }: Subject, { count, tokens }: typeof WARM_UP, spreadMs: number) => {
+  const run = async ({ baseUrls }: Subject, { count, tokens }: typeof WARM_UP, spreadMs: number) => {
     await provider.ask({ tokens, pauseMs: 1000 / PER_SECOND, isStamped: true })
-    return clients.ask<StreamsSeen>({ baseUrl, count, tokens, spreadMs } satisfies StreamsJob)
+    return clients.ask<StreamsSeen>({ baseUrls, count, tokens, spreadMs } satisfies StreamsJob)
   }
   const measure = async (subject: Subject, count: number, spreadMs: number): Promise<Measured> => {
     const running = run(subject, { count, tokens: TOKENS }, spreadMs)

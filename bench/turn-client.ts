@@ -17,16 +17,20 @@ export type TurnClient = {
   close(): void
 }
 
-/** Opens streams of that many new sessions, in equal shares for the lanes. */
-export async function openClient(baseUrl: string, lanes: number, sessionsPerLane: number): Promise<TurnClient> {
+/**
+ * Opens streams of that many new sessions, in equal shares for the lanes. With several addresses, a session's messages
+ * go to another one than its stream.
+ */
+export async function openClient(baseUrls: string[], lanes: number, sessionsPerLane: number): Promise<TurnClient> {
   const sessions: OpenSession[] = []
-  while (sessions.length < lanes * sessionsPerLane) sessions.push(await createSession(baseUrl))
+  const urlAt = (place: number) => baseUrls[place % baseUrls.length] ?? ''
+  while (sessions.length < lanes * sessionsPerLane) sessions.push(await createSession(urlAt(sessions.length)))
   return {
     sessions,
     turn: async (lane) => {
       const own = sessions.filter((_, index) => index % lanes === lane)
       const session = own.reduce((least, one) => (one.turns.length < least.turns.length ? one : least))
-      return runTurn(baseUrl, session)
+      return runTurn(urlAt(sessions.indexOf(session) + 1), session)
     },
     close: () => {
       for (const session of sessions) session.close()

@@ -1,7 +1,7 @@
 import { sumOf } from './cpu.ts'
 import type { Load, Measured } from './load.ts'
 import { goal, print } from './report.ts'
-import { ALONE, BURST, type Results, ratioOf, SIXTEEN, SIXTY_FOUR } from './rounds.ts'
+import { ALONE, BURST, type Results, ratioOf, SIXTEEN, SIXTY_FOUR, STORM } from './rounds.ts'
 import { median } from './statistics.ts'
 
 export const SERVICE = 'service'
@@ -103,6 +103,23 @@ export function reportGoalsBefore(results: Results): boolean {
     atMost(0.5, 'CPU of a turn at 16, of the version before', [beside(SIXTEEN, ({ cpu }) => sumOf(cpu))]),
     atMost(0.15, 'p95 of the first token in the burst, of the version before', [beside(BURST, (one) => one.firstP95)]),
     atMost(0.3, 'p95 of the turn in the burst, of the version before', [beside(BURST, (one) => one.wholeP95)]),
+  ].every(Boolean)
+}
+
+/** Prints the goals of a shape beside one process; returns true when all are met. */
+export function reportShapes(results: Results, shape: string): boolean {
+  const loads = [ALONE, SIXTY_FOUR, STORM]
+  const beside = (value: (measured: Measured) => number) =>
+    loads.map((load) => ratioOf(results, [shape, load, value], [SERVICE, load, value]))
+  const where = `of ${shape}, alone, at 64 and in the storm, of one process`
+  return [
+    atMost(1.3, `p50 of the first token ${where}`, beside(first)),
+    atMost(
+      1.3,
+      `p95 of the first token ${where}`,
+      beside((measured) => measured.firstP95),
+    ),
+    reportLosses(results, shape),
   ].every(Boolean)
 }
 

@@ -1,9 +1,10 @@
+import path from 'node:path'
 import { freePorts } from '../dev/services/index.ts'
 import { type Child, startChild } from './child.ts'
 import { floorSubject, type Subject, siteSubject } from './load.ts'
 import { print } from './report.ts'
-import { ALONE, BURST, runRounds, SIXTEEN, SIXTY_FOUR } from './rounds.ts'
-import { type Ground, type Shape, startSite, startSiteBefore } from './site.ts'
+import { ALONE, BURST, runRounds, SIXTEEN, SIXTY_FOUR, STORM } from './rounds.ts'
+import { type Ground, type Shape, type Site, startOwnSite, startSite, startSiteBefore } from './site.ts'
 import { startTemporalBefore } from './temporal-before.ts'
 import {
   BEFORE,
@@ -13,7 +14,7 @@ import {
   printTable,
   reportGoals,
   reportGoalsBefore,
-  reportLosses,
+  reportShapes,
   SERVICE,
 } from './turns-report.ts'
 
@@ -55,14 +56,32 @@ export const benchTurns = (ground: Ground): Promise<boolean> =>
     }
   })
 
-/** Measures the same load with API and worker in two processes, as in production, beside the version before. */
-export const benchApart = (ground: Ground): Promise<boolean> =>
-  withSites(ground, 'apart', async (service, before) => {
-    const subjects = [before, service.subject].filter((one) => one !== undefined)
-    const results = await runRounds(subjects.map((subject) => ({ subject, loads: LOADS })))
-    printTable(results, [BEFORE, SERVICE], LOADS)
-    return reportLosses(results, SERVICE)
-  })
+const SHAPES: Record<string, Shape> = { [SERVICE]: 'together', 'two replicas': 'replicas', apart: 'apart' }
+
+/**
+ * Measures the same load, and a storm of 200 starts, in each shape of the service: one process, two replicas, and API and
+ * worker apart. Each has services of its own.
+ */
+export async function benchApart({ dataDir }: Ground): Promise<boolean> {
+  const [providerPort = 0] = await freePorts(1)
+  const provider = await startChild('./provider.ts', { args: [`${providerPort}`] })
+  const sites: Site[] = []
+  try {
+    const subjects: Subject[] = []
+    for (const [name, shape] of Object.entries(SHAPES)) {
+      const site = await startOwnSite(path.join(dataDir, shape), shape, providerPort)
+      sites.push(site)
+      subjects.push(siteSubject(name, site, provider))
+    }
+    const loads = [...LOADS, STORM]
+    const results = await runRounds(subjects.map((subject) => ({ subject, loads })))
+    printTable(results, Object.keys(SHAPES), loads)
+    return reportShapes(results, 'two replicas')
+  } finally {
+    for (const site of sites) await site.stop()
+    await provider.stop()
+  }
+}
 
 type Own = { subject: Subject; temporal: number[] }
 

@@ -69,21 +69,21 @@ describe('docker-compose.yml', () => {
       expect(Object.keys(services)).toContain(target)
       expect(condition).toBe('service_healthy')
     }
-    expect(Object.keys(services.api?.depends_on ?? {})).toEqual(['postgres', 'redis', 'temporal'])
+    expect(Object.keys(services.service?.depends_on ?? {})).toEqual(['postgres', 'redis', 'temporal'])
   })
 
-  test('publishes the API, and the UI of Temporal on the loopback interface only', async () => {
+  test('publishes the proxy, and the UI of Temporal on the loopback interface only', async () => {
     const { services } = await readComposeFile()
     const published = Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]))
     expect(published).toEqual([
-      ['api', expect.stringMatching(/:9300$/)],
+      ['proxy', expect.stringMatching(/:9300$/)],
       ['temporal-ui', expect.stringMatching(/^127\.0\.0\.1:.*:8080$/)],
     ])
   })
 
-  test.each(['api', 'worker'])('passes every setting to the %s', async (name) => {
+  test('passes every setting to the service', async () => {
     const { services } = await readComposeFile()
-    const environment = services[name]?.environment ?? {}
+    const environment = services.service?.environment ?? {}
     const passed = Object.entries(environment).filter(([variable]) => !OWN_SETTINGS.includes(variable))
     expect(Object.keys(environment).sort()).toEqual(configVariables.filter((one) => !OF_THE_IMAGE.includes(one)).sort())
     // An empty value counts as absent, so the service's defaults hold.
@@ -111,9 +111,7 @@ describe('docker-compose.yml', () => {
 
   test('asks for the key of secrets before anything starts', async () => {
     const { services } = await readComposeFile()
-    for (const name of ['api', 'worker']) {
-      expect(services[name]?.environment?.SECRETS_ENCRYPTION_KEY).toMatch(/^\$\{SECRETS_ENCRYPTION_KEY:\?/)
-    }
+    expect(services.service?.environment?.SECRETS_ENCRYPTION_KEY).toMatch(/^\$\{SECRETS_ENCRYPTION_KEY:\?/)
   })
 })
 
