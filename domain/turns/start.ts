@@ -1,3 +1,4 @@
+import { whenLoopIsFree } from '../../lib/event-loop.ts'
 import { sleep } from '../../lib/sleep.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import { toId } from '../kit/ids.ts'
@@ -5,6 +6,8 @@ import type { Deps } from './deps.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
 const RETRY_PAUSE_MS = 1000
+/** Time for which Temporal is not told of a turn while the process is busy, with the first tokens of others for example. */
+const BUSY_MS = 2000
 
 /**
  * Starts a turn's workflow without waiting for Temporal. The sweeper starts a turn whose start fails here. With `early`,
@@ -21,6 +24,7 @@ async function start(deps: Deps, turn: StartedTurn, when?: 'early' | 'claimed'):
   const early = when && deps.attempts.beginEarly(turn, { owner, holdsStep: when === 'claimed' })
   // Whichever process gets the workflow's first task finds the claim then, and Temporal takes no time from the model's.
   await early?.heard
+  if (early !== undefined) await whenLoopIsFree(BUSY_MS)
   for (;;) {
     try {
       await deps.workflows.startTurn(turn, owner, early?.goneOn)
