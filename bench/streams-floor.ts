@@ -46,7 +46,12 @@ function answer(session: string, isInserted: boolean): void {
     const event = { id: `event_${turn}`, type, ts: new Date().toISOString(), session_id: session, sequence, data }
     readers.get(session)?.write(`event: ${type}\nid: ${event.id}\ndata: ${JSON.stringify(event)}\nretry: 100\n\n`)
   }
-  const flush = async () => {
+  let flushed = Promise.resolve()
+  const flush = () => {
+    flushed = flushed.then(flushNext)
+    return flushed
+  }
+  const flushNext = async () => {
     if (pending === '') return
     const delta = pending
     pending = ''

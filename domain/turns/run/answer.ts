@@ -179,11 +179,13 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
       signal,
     })
     for await (const part of parts) {
+      if (!hasAnswered) call.attempt.early?.heard()
       hasAnswered = true
-      call.attempt.early?.heard()
       limits.heard(part)
-      yield* whole(part)
-      await slowDown(sizeOf(part), signal)
+      // Each await and each delegation would cost a part some microtasks.
+      for (const repaired of whole(part)) yield repaired
+      const pause = slowDown(sizeOf(part), signal)
+      if (pause !== undefined) await pause
     }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
@@ -243,17 +245,17 @@ function createLimits({ modelIdleTimeoutMs: idleMs, modelCallMs }: Deps['limits'
 const CHARACTERS_PER_SECOND = 512 * 1024
 
 /**
- * Returns a function that waits when characters come faster than `CHARACTERS_PER_SECOND`, with bursts of one second's
- * worth. Unread characters wait at the provider.
+ * Returns a function that returns a pause when characters come faster than `CHARACTERS_PER_SECOND`, with bursts of one
+ * second's worth. Unread characters wait at the provider.
  */
-function createPace(): (characters: number, signal: AbortSignal) => Promise<void> {
+function createPace(): (characters: number, signal: AbortSignal) => Promise<void> | undefined {
   let left = CHARACTERS_PER_SECOND
   let at = performance.now()
-  return async (characters, signal) => {
+  return (characters, signal) => {
     const now = performance.now()
     left = Math.min(CHARACTERS_PER_SECOND, left + ((now - at) * CHARACTERS_PER_SECOND) / 1000) - characters
     at = now
-    if (left < 0) await sleep((-left * 1000) / CHARACTERS_PER_SECOND, signal)
+    return left < 0 ? sleep((-left * 1000) / CHARACTERS_PER_SECOND, signal) : undefined
   }
 }
 

@@ -45,7 +45,7 @@ export async function* readAnswer(
       yield { ...toFinish(part, settings), responseId, providerData }
       return
     }
-    yield* toDeltas(part, collected, protocol)
+    for (const delta of toDeltas(part, collected, protocol)) yield delta
   }
   throw cutOff(settings)
 }

@@ -13,7 +13,7 @@ export async function* readParts(
   if (body === null) return
   const events = createEventReader()
   try {
-    for await (const piece of body) yield* joined(events.read(piece), reader)
+    for await (const piece of body) for (const part of joined(events.read(piece), reader)) yield part
     yield* joined(events.end(), reader)
     yield* reader.end()
   } finally {
