@@ -134,6 +134,11 @@ describe('an answer that breaks', () => {
     expect(failure.message).toBe('OpenAI broke off its answer: the server had a problem with [key]')
   })
 
+  it('by an error object without a reason', async () => {
+    const { failure } = await askFor({ text: ['half '], chunks: [{ error: { type: 'x' } }] })
+    expect(failure).toMatchObject({ retryable: true, message: 'OpenAI broke off its answer.' })
+  })
+
   it('by an error object of megabytes', async () => {
     const error = { message: `sk-${'a'.repeat(7_000_000)}` }
     const { failure } = await askFor({ text: ['half '], chunks: [{ error }] })

@@ -94,8 +94,10 @@ export function toStreamedError(error: unknown, provider: Provider, hasBegun: bo
   const status = statusCode !== undefined && statusCode >= 400 && statusCode <= 599 ? statusCode : undefined
   const { providerName, apiKey } = provider
   if (!hasBegun && status !== undefined) return statusError({ providerName, status, reason: message, apiKey })
-  return new ModelError(`${providerName} broke off its answer: ${clean(message, apiKey)}`, {
-    ownWords: `${providerName} broke off its answer.`,
+  const ownWords = `${providerName} broke off its answer.`
+  const reason = clean(message, apiKey)
+  return new ModelError(reason === '' ? ownWords : `${providerName} broke off its answer: ${reason}`, {
+    ownWords,
     status,
     retryable: status === undefined || isRetryableStatus(status),
   })
