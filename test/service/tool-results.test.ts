@@ -8,7 +8,6 @@ import {
   unknownId,
   waitUntilIdle,
 } from '../support/http.ts'
-import { toUuid } from '../support/ids.ts'
 import { compactTypes, expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { openStream } from '../support/stream.ts'
@@ -171,21 +170,13 @@ describe('tool results for a session', () => {
   it("that is another organization's are not found, with the same words", async () => {
     const { id, turnId } = await createWaitingSession()
     const other = await newOrganization()
-    const uuid = toUuid(id)
-    const [own] = await api.query('SELECT agent_id FROM sessions WHERE id = $1', [uuid])
-    const move = async (to: string, agentId: string | null) => {
-      await api.query('UPDATE sessions SET organization_id = $2, agent_id = $3 WHERE id = $1', [uuid, to, agentId])
-      await api.query('UPDATE turns SET organization_id = $2 WHERE session_id = $1', [uuid, to])
-    }
-    await move(other.uuid, null)
     const missing = unknownId('session')
-    expect((await submit(api, id, [RESULT])).body).toEqual((await submit(api, missing, [RESULT])).body)
-    expectError(await submit(api, id, [RESULT]), 404, 'Session not found')
-    expectError(await cancel(api, id), 404, 'Session not found')
-    expectError(await cancel(api, id, { turn_id: turnId }), 404, 'not found')
-    expectError(await post(api, id, 'x', { on_busy: 'interrupt' }), 404, 'Session not found')
-    expectError(await post(api, id, 'x', { on_busy: 'reject' }), 404, 'Session not found')
-    await move(api.uuid, own.agent_id)
+    expect((await submit(other, id, [RESULT])).body).toEqual((await submit(other, missing, [RESULT])).body)
+    expectError(await submit(other, id, [RESULT]), 404, 'Session not found')
+    expectError(await cancel(other, id), 404, 'Session not found')
+    expectError(await cancel(other, id, { turn_id: turnId }), 404, 'not found')
+    expectError(await post(other, id, 'x', { on_busy: 'interrupt' }), 404, 'Session not found')
+    expectError(await post(other, id, 'x', { on_busy: 'reject' }), 404, 'Session not found')
     await expectUntouched(id, turnId)
   })
 
