@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { Connection } from '@temporalio/client'
 import pg from 'pg'
 import { RENEW_LEASE } from '../domain/turns/run/lease-sql.ts'
+import { processPlace } from '../lib/process-place.ts'
 import { createStallWatch } from './stall.ts'
 
 /**
@@ -74,7 +75,7 @@ async function renewLease(): Promise<void> {
       await client.connect()
       database = client
     }
-    await database.query(RENEW_LEASE, [number])
+    await database.query(RENEW_LEASE, [number, processPlace ?? null])
   } catch {
     await database?.end().catch(() => {})
     database = undefined

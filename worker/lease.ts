@@ -1,6 +1,7 @@
 import type { NativeConnection } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
 import { LEASE_MS, releaseLease, renewLease } from '../domain/turns/run/process-lease.ts'
+import { releaseDeadProcesses } from '../domain/turns/sweep/lost-activities.ts'
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 
@@ -17,6 +18,7 @@ const MAX_AWAY_MS = 10_000
 export async function holdLease(deps: Deps, connection: NativeConnection, signal: AbortSignal): Promise<void> {
   const temporal = watchTemporal(connection, signal)
   let runsOut: NodeJS.Timeout | undefined
+  let isHeld = false
   while (!signal.aborted) {
     try {
       if (temporal.awayMs() < MAX_AWAY_MS) {
@@ -24,6 +26,9 @@ export async function holdLease(deps: Deps, connection: NativeConnection, signal
         clearTimeout(runsOut)
         runsOut = setTimeout(() => deps.attempts.setPolling(false), LEASE_MS).unref()
         if (!signal.aborted) deps.attempts.setPolling(true)
+        // A process that takes the place of a killed one goes on with its turns at once.
+        if (!isHeld) void releaseDeadProcesses(deps).catch(warn(deps, 'no dead process taken over; the sweep will'))
+        isHeld = true
       }
     } catch (error) {
       warn(deps, 'the lease of this process was not renewed')(error as Error)

@@ -220,6 +220,8 @@ function createControl(ask: Ask, namespace: string, inTurn: InTurn, cancelInTurn
           runsIn(process, lastWorkerIdentity) &&
           (type === undefined || activityType?.name === type),
       )
+      // The workflow's next task would wait for a second in the queue of the process that had its last one.
+      if (lost.length > 0) await ask((client) => forgetProcess(client, namespace, workflowId))
       for (const { activityId } of lost) {
         const activity = { namespace, workflowId, runId: description?.runId, activityId }
         if (await isStill()) await ask((client) => failActivity(client, activity))
@@ -239,18 +241,22 @@ const ACTIVITY_STARTED = 2
 /** A gRPC status code. */
 const NOT_FOUND = 5
 
+/** Sends the workflow's next task to any process. */
+const forgetProcess = (client: Client, namespace: string, workflowId: string): Promise<unknown> =>
+  unlessNotFound(client.workflowService.resetStickyTaskQueue({ namespace, execution: { workflowId } }))
+
+type ActivityPlace = { namespace: string; workflowId: string; runId: string | undefined; activityId?: string | null }
+
 /** Fails an attempt of an activity, which Temporal then tries again. It may have ended meanwhile. */
-async function failActivity(
-  client: Client,
-  activity: { namespace: string; workflowId: string; runId: string | undefined; activityId?: string | null },
-): Promise<void> {
+const failActivity = (client: Client, { runId = '', ...place }: ActivityPlace): Promise<unknown> => {
   const failure = { message: 'its process has died', applicationFailureInfo: { type: 'process_died' } }
-  try {
-    await client.workflowService.respondActivityTaskFailedById({ ...activity, runId: activity.runId ?? '', failure })
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== NOT_FOUND) throw error
-  }
+  return unlessNotFound(client.workflowService.respondActivityTaskFailedById({ ...place, runId, failure }))
 }
+
+const unlessNotFound = (call: Promise<unknown>): Promise<unknown> =>
+  call.catch((error: { code?: unknown }) => {
+    if (error.code !== NOT_FOUND) throw error
+  })
 
 function createExecutionControl(ask: Ask, attributes: Attributes, taskQueue: string, inTurn: InTurn): ExecutionControl {
   const askOf = <T>(id: string, work: (workflow: WorkflowHandle) => Promise<T>): Promise<T | undefined> =>

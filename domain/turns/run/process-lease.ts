@@ -1,3 +1,4 @@
+import { hasEnded, processPlace } from '../../../lib/process-place.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { RENEW_LEASE } from './lease-sql.ts'
@@ -37,7 +38,7 @@ export const inShareSql = ({ attempts }: Pick<Deps, 'attempts'>, id: Prisma.Sql)
 
 /** Notes that this process lives: the steps that it has begun are left to it. */
 export async function renewLease({ db, attempts }: LeaseDeps): Promise<void> {
-  await db.$executeRawUnsafe(RENEW_LEASE, attempts.process)
+  await db.$executeRawUnsafe(RENEW_LEASE, attempts.process, processPlace ?? null)
 }
 
 /** Gives up the steps that this process has begun. Its activities are left to it for a moment. */
@@ -47,11 +48,22 @@ export async function releaseLease({ db, attempts }: LeaseDeps): Promise<void> {
     WHERE number = ${attempts.process}::bigint`
 }
 
-/** Takes the dead processes, so that no other process takes them for a while. Returns their numbers. */
+type Other = { number: number; place: string | null; hasRunOut: boolean }
+
+/**
+ * Takes the dead processes, so that no other process takes them for a while: each whose lease has run out, and at once
+ * each that has ended on this machine. Returns their numbers.
+ */
 export async function takeDead({ db, attempts }: LeaseDeps): Promise<number[]> {
+  const others = await db.$queryRaw<Other[]>`
+    SELECT number::float8, place, NOT ${LIVES} AS "hasRunOut" FROM processes
+    WHERE number <> ${attempts.process}::bigint AND coalesce(taken_until < clock_timestamp(), true)`
+  const ended = others.filter(({ place }) => place !== null && hasEnded(place)).map(({ number }) => number)
+  if (ended.length === 0 && !others.some(({ hasRunOut }) => hasRunOut)) return []
   const dead = await db.$queryRaw<{ number: number }[]>`
-    UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
-    WHERE seen_at < clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})
+    UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000}),
+      seen_at = least(seen_at, clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000}))
+    WHERE (NOT ${LIVES} OR number = ANY (${ended}::bigint[]))
       AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
       AND EXISTS (
         SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint AND ${LIVES}

@@ -1,11 +1,12 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { renewLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
+import { isDead, renewLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
 import type { Reasoned } from '../../../domain/turns/run/running-attempt.ts'
 import { type Begun, createRunningAttempts } from '../../../domain/turns/run/running-attempts.ts'
 import { beginWaitingSteps, waitForPlace } from '../../../domain/turns/run/waiting-steps.ts'
 import { releaseDeadProcesses } from '../../../domain/turns/sweep/lost-activities.ts'
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
+import { processPlace } from '../../../lib/process-place.ts'
 import { ANYBODY, postUnanswered } from '../../support/by-hand.ts'
 import { createSession, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
@@ -139,6 +140,16 @@ describe('a process that has died', () => {
     expect(await takeDead(living.deps)).toEqual([])
     await living.deps.db.$executeRaw`UPDATE processes SET taken_until = now() - interval '1 second'`
     expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
+  })
+
+  it('is taken at once when its end can be seen, and once', async () => {
+    const [dead, alive, living] = [createProcess(), createProcess(), createProcess()]
+    for (const { deps } of [dead, alive, living]) await renewLease(deps)
+    const data = { place: `${processPlace}0` }
+    await dead.deps.db.process.updateMany({ where: { number: dead.attempts.process }, data })
+    expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
+    expect(await isDead(living.deps, dead.attempts.process)).toBe(true)
+    expect(await takeDead(living.deps)).toEqual([])
   })
 
   it('is not taken by a process that could not renew its own lease lately, when all look dead', async () => {
