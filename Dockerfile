@@ -8,22 +8,36 @@ RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates \
   && rm -rf /var/lib/apt/lists/*
 
-FROM base AS build
+# All packages, to build with.
+FROM base AS packages
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
+
+# The packages to run with, their bill of materials and their compiled code, as the user of the image reads it.
+FROM packages AS dependencies
+COPY scripts/prune.ts scripts/compile.ts scripts/
+RUN node --disable-warning=ExperimentalWarning scripts/prune.ts \
+  && npm pkg delete devDependencies \
+  && npm sbom --sbom-format cyclonedx > sbom.json \
+  && node scripts/compile.ts /app/dist/compiled 1000
+
+FROM base AS build
 COPY . .
 # Prisma would download its native schema engine, which generating does not use: any file that exists satisfies it.
-RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node_modules/.bin/prisma generate --no-hints
-# The console in the browser uses the typed client.
-RUN node --disable-warning=ExperimentalWarning scripts/client.ts
-# Bundled here, the worker needs no bundler at run time and every worker of a release runs the same workflow code.
-RUN node --input-type=module --eval "await (await import('/app/worker/bundle.ts')).bundleWorkflows()"
-# The service does not use just-bash's Python and command line.
-RUN npm prune --omit=dev --no-audit --no-fund \
-  && rm -rf scripts dev \
-    node_modules/just-bash/vendor node_modules/just-bash/dist/bin
-# Keeps the compiled code of all modules, which saves a third of a start.
-RUN NODE_COMPILE_CACHE=/app/dist/compiled node --input-type=module --eval "await import('/app/main.ts')"
+# The console in the browser uses the typed client. The bundle of workflows is made here, so that a worker needs no bundler
+# at run time and every worker of a release runs the same code.
+RUN --mount=type=bind,from=packages,source=/app/node_modules,target=/app/node_modules,rw \
+  PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node node_modules/prisma/build/index.js generate --no-hints \
+  && node --disable-warning=ExperimentalWarning scripts/client.ts \
+  && node --input-type=module --eval "await (await import('/app/worker/bundle.ts')).bundleWorkflows()"
+# Leaves what differs from release to release: the database client and the packages' compiled code are layers of their own.
+RUN --mount=type=bind,from=dependencies,source=/app,target=/dependencies \
+  --mount=type=bind,from=dependencies,source=/app/node_modules,target=/app/node_modules \
+  node --disable-warning=ExperimentalWarning scripts/compile.ts /app/dist/compiled 1000 main.ts \
+  && (cd /dependencies/dist/compiled && find . -type f) | (cd dist/compiled && xargs rm -f) \
+  && cp /dependencies/package.json /dependencies/sbom.json . \
+  && mv prisma/generated /generated \
+  && rm -rf scripts dev package-lock.json
 
 FROM base AS run
 # Makes glibc return large blocks to the system when they are freed, instead of keeping the memory of the largest bodies.
@@ -35,9 +49,19 @@ ENV NODE_ENV=production \
   NODE_COMPILE_CACHE=/app/dist/compiled \
   HOST=0.0.0.0 \
   PORT=9300
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=dependencies /app/dist ./dist
+COPY --from=build /generated ./prisma/generated
 COPY --from=build /app ./
-# Owned by root and run as another user: the process cannot change its own code.
-USER node
+ARG VERSION=1.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="agent-session-service" \
+  org.opencontainers.image.description="Hosts configurable AI agents and runs them in durable sessions" \
+  org.opencontainers.image.version="${VERSION}" \
+  org.opencontainers.image.revision="${REVISION}" \
+  org.opencontainers.image.base.name="docker.io/library/node:24-slim"
+# Owned by root and run as another user, by number, as Kubernetes asks: the process cannot change its own code.
+USER 1000
 EXPOSE 9300
 STOPSIGNAL SIGTERM
 # For the roles that serve HTTP. A container that is a worker alone needs deploy/check-worker.ts.
