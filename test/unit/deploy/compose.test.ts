@@ -8,8 +8,13 @@ import { Variables } from '../../../platform/variables.ts'
 import { configurationPage } from '../../../scripts/configuration/page.ts'
 
 type ComposeService = {
+  image: string
   environment?: Record<string, string>
   mem_limit?: string
+  pids_limit?: number
+  logging?: { options?: Record<string, string> }
+  tmpfs?: string[]
+  volumes?: string[]
   healthcheck?: { test: string[] }
   restart?: string
   ports?: string[]
@@ -20,8 +25,10 @@ type ComposeFile = {
   services: Record<string, ComposeService>
 }
 
-/** Settings that lead to the other services of the file, and the port in the container. */
-const OWN_SETTINGS = ['DATABASE_URL', 'REDIS_URL', 'TEMPORAL_ADDRESS', 'PORT']
+/** Settings with defaults of the file's own: its other services, the port in the container and the proxy in front. */
+const OWN_SETTINGS = ['DATABASE_URL', 'REDIS_URL', 'TEMPORAL_ADDRESS', 'PORT', 'TRUSTED_PROXIES']
+/** Settings of Node itself. */
+const OF_NODE = ['NODE_EXTRA_CA_CERTS']
 /** Settings that the image has itself. */
 const OF_THE_IMAGE = ['HOST']
 
@@ -53,12 +60,23 @@ describe('docker-compose.yml', () => {
     expect(validate(broken)).toBe(false)
   })
 
-  test('gives every service a restart policy, a memory limit and a health check', async () => {
+  test('bounds what every service can take from the machine', async () => {
+    const { services } = await readComposeFile()
+    for (const [name, { mem_limit, pids_limit, logging, tmpfs = [] }] of Object.entries(services)) {
+      expect([name, mem_limit, pids_limit]).toEqual([name, expect.any(String), expect.any(Number)])
+      expect([name, logging?.options]).toEqual([
+        name,
+        { 'max-size': expect.any(String), 'max-file': expect.any(String) },
+      ])
+      for (const folder of tmpfs) expect(folder).toMatch(/:size=\d+[mg]$/)
+    }
+  })
+
+  test('gives every service a restart policy and a health check', async () => {
     const { services } = await readComposeFile()
     const without = (has: (service: ComposeService) => boolean) =>
       Object.entries(services).flatMap(([name, service]) => (has(service) ? [] : [name]))
     expect(without(({ restart }) => restart === 'unless-stopped')).toEqual([])
-    expect(without(({ mem_limit }) => mem_limit !== undefined)).toEqual([])
     expect(without(({ healthcheck }) => healthcheck !== undefined)).toEqual([])
   })
 
@@ -72,11 +90,11 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(services.service?.depends_on ?? {})).toEqual(['postgres', 'redis', 'temporal'])
   })
 
-  test('publishes the proxy, and the UI of Temporal on the loopback interface only', async () => {
+  test('publishes the proxy and the UI of Temporal, on the loopback interface unless told otherwise', async () => {
     const { services } = await readComposeFile()
     const published = Object.entries(services).flatMap(([name, { ports = [] }]) => ports.map((port) => [name, port]))
     expect(published).toEqual([
-      ['proxy', expect.stringMatching(/:9300$/)],
+      ['proxy', expect.stringMatching(/^\$\{BIND_ADDRESS:-127\.0\.0\.1\}:.*:9300$/)],
       ['temporal-ui', expect.stringMatching(/^127\.0\.0\.1:.*:8080$/)],
     ])
   })
@@ -85,13 +103,27 @@ describe('docker-compose.yml', () => {
     const { services } = await readComposeFile()
     const environment = services.service?.environment ?? {}
     const passed = Object.entries(environment).filter(([variable]) => !OWN_SETTINGS.includes(variable))
-    expect(Object.keys(environment).sort()).toEqual(configVariables.filter((one) => !OF_THE_IMAGE.includes(one)).sort())
+    const expected = [...configVariables.filter((one) => !OF_THE_IMAGE.includes(one)), ...OF_NODE]
+    expect(Object.keys(environment).sort()).toEqual(expected.sort())
     // An empty value counts as absent, so the service's defaults hold.
     for (const [variable, value] of passed) {
       expect([variable, value]).toEqual([variable, expect.stringMatching(`^\\$\\{${variable}:[-?][^}]*\\}$`)])
     }
     const dockerfile = await readText('../../../Dockerfile')
     for (const variable of OF_THE_IMAGE) expect(dockerfile).toContain(` ${variable}=`)
+  })
+
+  test('and the image have the version of package.json', async () => {
+    const { version } = JSON.parse(await readText('../../../package.json'))
+    const { services } = await readComposeFile()
+    expect(services.service?.image).toBe(`\${IMAGE:-agent-session-service:${version}}`)
+    expect(await readText('../../../Dockerfile')).toContain(`\nARG VERSION=${version}\n`)
+  })
+
+  test('has a proxy whose callers cannot choose their address', async () => {
+    const { services } = await readComposeFile()
+    expect(services.service?.environment?.TRUSTED_PROXIES).toBe('1')
+    expect(services.proxy?.environment?.PUBLISHED_ON).toMatch(/^\$\{BIND_ADDRESS:-127\.0\.0\.1\}$/)
   })
 
   test('contains no password', async () => {
@@ -112,6 +144,20 @@ describe('docker-compose.yml', () => {
   test('asks for the key of secrets before anything starts', async () => {
     const { services } = await readComposeFile()
     expect(services.service?.environment?.SECRETS_ENCRYPTION_KEY).toMatch(/^\$\{SECRETS_ENCRYPTION_KEY:\?/)
+  })
+})
+
+describe('deploy/tls.yml', () => {
+  test('adds a port with TLS to the proxy, which then believes nobody', async () => {
+    const tls: ComposeFile = parse(await readText('../../../deploy/tls.yml'))
+    const { services } = await readComposeFile()
+    const validate = await compileSchema()
+    validate(tls)
+    expect(validate.errors).toBeNull()
+    expect(Object.keys(tls.services)).toEqual(['proxy'])
+    expect(services.proxy?.environment).toHaveProperty('PUBLISHED_ON')
+    expect(tls.services.proxy?.environment).toEqual({ PUBLISHED_ON: '0.0.0.0' })
+    expect(tls.services.proxy?.ports).toEqual([expect.stringMatching(/:9443$/)])
   })
 })
 
