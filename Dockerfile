@@ -58,8 +58,7 @@ ARG REVISION=unknown
 LABEL org.opencontainers.image.title="agent-session-service" \
   org.opencontainers.image.description="Hosts configurable AI agents and runs them in durable sessions" \
   org.opencontainers.image.version="${VERSION}" \
-  org.opencontainers.image.revision="${REVISION}" \
-  org.opencontainers.image.base.name="docker.io/library/node:24-slim"
+  org.opencontainers.image.revision="${REVISION}"
 # Owned by root and run as another user, by number, as Kubernetes asks: the process cannot change its own code.
 USER 1000
 EXPOSE 9300
