@@ -53,5 +53,18 @@ export const organizationEndpoints = group(
       body: UpdateOrganizationRequest,
       responses: { 200: Organization },
     },
+    delete: {
+      operationId: 'deleteOrganization',
+      method: 'DELETE',
+      at: '/{org}',
+      login: true,
+      summary: 'Deletes an organization with everything in it; for its owners',
+      description:
+        'Nobody has access any more once this is answered, running turns are cancelled, and streams end. The data is then ' +
+        'removed in the background. The default organization cannot be deleted (409).',
+      params: z.object({ org: OrganizationId }),
+      responses: { 204: null },
+      errors: [409],
+    },
   },
 )

@@ -32,6 +32,20 @@ export const userEndpoints = group(
       }),
       responses: { 200: listOf(User) },
     },
+    deleteMe: {
+      operationId: 'deleteCurrentUser',
+      method: 'DELETE',
+      at: '/me',
+      access: 'user',
+      login: true,
+      summary: 'Deletes the caller with their logins, API keys, invitations and pins',
+      description:
+        'Organizations without another member are deleted too. Sessions in other ' +
+        'organizations belong to these and stay. The only owner of an organization with other members has to make one of ' +
+        'them an owner first, or delete it (409).',
+      responses: { 204: null },
+      errors: [409],
+    },
     switchOrganization: {
       operationId: 'switchOrganization',
       method: 'POST',

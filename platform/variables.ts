@@ -200,6 +200,12 @@ const turns = {
 }
 
 const retention = {
+  SESSION_RETENTION_DAYS: whole(0, 36_500)
+    .default(0)
+    .describe(
+      'Days after which a session in which nothing happens is deleted, unless it is pinned, waits for its client or has a ' +
+        'schedule. 0 keeps all.',
+    ),
   DELTA_RETENTION_SECS: longSeconds
     .default(HOUR_SECS)
     .describe("Seconds that a message's deltas are kept once it is complete."),

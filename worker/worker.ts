@@ -7,6 +7,7 @@ import { releaseDeadProcesses, releaseLostActivities } from '../domain/turns/swe
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
 import { failOrphans, startLostEarlyTurns } from '../domain/turns/sweep/orphans.ts'
+import { sweepDeletedOrganizations } from '../domain/upkeep/organization-deletion.ts'
 import { sweepDeletedSessions } from '../domain/upkeep/session-deletion/delete-session.ts'
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
@@ -227,6 +228,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
     repeat(deps, SWEEP_MS, signal, 'beginning steps that wait for a place', () => beginWaitingSteps(deps)),
     repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps, noticesUnderWay)),
     repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
+    repeat(deps, DELETE_MS, signal, 'removing deleted organizations', () => sweepDeletedOrganizations(deps, signal)),
     repeat(deps, SYNC_MS, signal, 'telling Temporal of schedules', () => syncSchedules(deps)),
     repeat(deps, FIND_LATE_MS, signal, 'finding late schedules', () => findLateSchedules(deps, late)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {

@@ -44,6 +44,11 @@ export function setCookie(ctx: Context, options: CookieOptions, name: Name, valu
 export const clearCookie = (ctx: Context, options: CookieOptions, name: Name): void =>
   setCookie(ctx, options, name, '', 0)
 
+/** Clears all that a login has left in the browser. */
+export function clearCookies(ctx: Context, options: CookieOptions): void {
+  for (const name of [ACCESS_TOKEN, REFRESH_TOKEN, ORGANIZATION] as const) clearCookie(ctx, options, name)
+}
+
 export function setLogin(ctx: Context, options: CookieOptions, tokens: TokenResponse, refreshSeconds: number): void {
   setCookie(ctx, options, ACCESS_TOKEN, tokens.access_token, tokens.expires_in)
   setCookie(ctx, options, REFRESH_TOKEN, tokens.refresh_token ?? '', refreshSeconds)

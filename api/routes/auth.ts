@@ -9,8 +9,8 @@ import { getCurrentUser } from '../../domain/identity/users.ts'
 import { unauthenticated } from '../../domain/kit/errors.ts'
 import { presentedLogins, requireKnownOrigin } from '../auth/authenticate.ts'
 import {
-  ACCESS_TOKEN,
   clearCookie,
+  clearCookies,
   OAUTH,
   ORGANIZATION,
   REFRESH_TOKEN,
@@ -69,7 +69,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   handle(authEndpoints.logout, async ({ ctx }) => {
     const { logins } = await presentedLogins(deps, ctx)
     for (const login of logins) await endLogin(deps, login)
-    for (const name of [ACCESS_TOKEN, REFRESH_TOKEN, ORGANIZATION] as const) clearCookie(ctx, auth, name)
+    clearCookies(ctx, auth)
     return reply(204, undefined)
   })
   handle(authEndpoints.me, async ({ actor }) => reply(200, await getCurrentUser(deps, actor)))

@@ -2,10 +2,13 @@ import { organizationEndpoints } from '../../contract/organizations.ts'
 import type { Deps } from '../../domain/deps.ts'
 import {
   createOrganization,
+  deleteOrganization,
   getOrganization,
   listOrganizations,
   patchOrganization,
 } from '../../domain/identity/organizations.ts'
+import { toId } from '../../domain/kit/ids.ts'
+import { clearCookie, ORGANIZATION, readCookie } from '../auth/cookies.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 
@@ -22,4 +25,9 @@ export function organizationRoutes(handle: Handle, deps: Deps): void {
   handle(organizationEndpoints.patch, async ({ actor, params, body }) =>
     reply(200, await patchOrganization(deps, actor, params.org, body)),
   )
+  handle(organizationEndpoints.delete, async ({ actor, params, ctx }) => {
+    await deleteOrganization(deps, actor, params.org)
+    if (readCookie(ctx, deps.auth, ORGANIZATION) === toId('org', params.org)) clearCookie(ctx, deps.auth, ORGANIZATION)
+    return reply(204, undefined)
+  })
 }

@@ -7,11 +7,12 @@ import type {
 import type { Member, Organization as OrganizationRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
 import { createOnce } from '../kit/create-once.ts'
-import { forbidden, notFound, quotaExceeded } from '../kit/errors.ts'
+import { conflict, forbidden, notFound, quotaExceeded } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
-import { toId } from '../kit/ids.ts'
+import { DEFAULT_ORGANIZATION_UUID, toId } from '../kit/ids.ts'
 import { type PageStart, type Pages, pages } from '../kit/lists.ts'
 import type { Deps } from './deps.ts'
+import { lockMembers } from './members/lock.ts'
 
 /** Maximum number of organizations that one user may own. */
 const MAX_OWNED = 100
@@ -107,6 +108,25 @@ export async function patchOrganization(
   })
   if (changed === undefined) throw notFound('Organization')
   return presentOrganization(changed)
+}
+
+/**
+ * Ends an organization for everybody. Its contents are removed afterwards (domain/upkeep). Throws `not_found`,
+ * `forbidden` unless the caller owns it, and `conflict` for the default organization.
+ */
+export const deleteOrganization = (deps: Deps, actor: Actor, id: OrganizationId): Promise<void> =>
+  deps.db.$transaction(async (tx) => {
+    await lockMembers(tx, id)
+    const { role, organizationId } = await requireMember({ db: tx }, actor, id)
+    if (role !== 'owner') throw forbidden('Only owners of the organization may delete it')
+    await markDeleted(tx, organizationId)
+  })
+
+/** Marks an organization as deleted, and removes its members with their API keys and invitations. */
+export async function markDeleted(tx: Prisma.TransactionClient, organizationId: string): Promise<void> {
+  if (organizationId === DEFAULT_ORGANIZATION_UUID) throw conflict('The default organization cannot be deleted')
+  await tx.organization.updateMany({ where: { id: organizationId }, data: { deletedAt: new Date() } })
+  await tx.member.deleteMany({ where: { organizationId } })
 }
 
 export const presentOrganization = (row: OrganizationRow): Organization => ({

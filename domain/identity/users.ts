@@ -3,11 +3,15 @@ import type { User } from '../../contract/users.ts'
 import { containsText } from '../../lib/contains-text.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
-import { toId } from '../kit/ids.ts'
+import { conflict } from '../kit/errors.ts'
+import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, toId } from '../kit/ids.ts'
 import { type PageStart, type Pages, pages } from '../kit/lists.ts'
+import { passOn } from '../kit/owners.ts'
 import type { Deps } from './deps.ts'
+import { lockMembers } from './members/lock.ts'
 import type { MemberRow } from './members/present.ts'
-import { readMembers } from './members/select.ts'
+import { readMembers, visibleMembers } from './members/select.ts'
+import { markDeleted } from './organizations.ts'
 
 const USERS_AT_ONCE = 100
 /** Maximum number of organizations in the answer of `me`; GET /v1/orgs lists all. */
@@ -53,6 +57,37 @@ export async function getCurrentUser(
       role: member.role,
     })),
   }
+}
+
+/**
+ * Deletes the caller, and the caller's organizations without another member. Throws `conflict` for the user of
+ * mode none, for the configured administrator, and for the only owner of an organization that others belong to.
+ */
+export async function deleteCurrentUser(deps: Deps, { userId }: Actor): Promise<void> {
+  if (userId === ANONYMOUS_USER_UUID) throw conflict('Without sign-in everybody is this user, who cannot be deleted')
+  await deps.db.$transaction(async (tx) => {
+    const { email } = await tx.user.findUniqueOrThrow({ where: { id: userId } })
+    if (email === deps.auth.administrator?.email) {
+      throw conflict('The configuration names this user as the administrator; change AUTH_ADMIN_EMAIL first')
+    }
+    const memberships = await tx.member.findMany({ where: { userId }, orderBy: { organizationId: 'asc' } })
+    for (const { organizationId } of memberships) await leave(deps, tx, userId, organizationId)
+    await tx.user.delete({ where: { id: userId } })
+  })
+}
+
+/** Ends a membership, and the organization if it has no other member. */
+async function leave(deps: Deps, tx: Prisma.TransactionClient, userId: string, organizationId: string): Promise<void> {
+  await lockMembers(tx, organizationId)
+  const others = { organizationId, userId: { not: userId }, AND: visibleMembers(deps) }
+  const own = { userId, organizationId, role: 'owner' } as const
+  const mayLeave =
+    (await tx.member.count({ where: own })) === 0 ||
+    (await tx.member.count({ where: { ...others, role: 'owner' } })) > 0
+  if (mayLeave || organizationId === DEFAULT_ORGANIZATION_UUID) return passOn(tx, organizationId, userId)
+  if ((await tx.member.count({ where: others })) === 0) return markDeleted(tx, organizationId)
+  const { name } = await tx.organization.findUniqueOrThrow({ where: { id: organizationId } })
+  throw conflict(`${name} has other members and no other owner; make one of them an owner, or delete it first`)
 }
 
 const presentUser = ({ user, role }: MemberRow): User => ({

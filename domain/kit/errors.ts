@@ -50,3 +50,9 @@ export const conflict = (message: string, code?: ErrorCode) => new DomainError('
 export const quotaExceeded = (message: string) => conflict(message, 'quota_exceeded')
 export const tooMany = (message: string, retryAfterSeconds: number) =>
   new DomainError('too_many', message, { retryAfterSeconds })
+
+/** Waits for a change that somebody else may have made already: the thing is no longer there then. */
+export const unlessGone = (change: Promise<void>): Promise<void> =>
+  change.catch((error: unknown) => {
+    if (!(error instanceof DomainError) || error.code !== 'not_found') throw error
+  })

@@ -1,6 +1,5 @@
-import type { ScheduleId } from '../../contract/kit/ids.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { Actor } from '../kit/actor.ts'
+import type { OrganizationScope } from '../kit/actor.ts'
 import { lockSchedule } from './clock/lock.ts'
 import { syncClock } from './clock/sync.ts'
 import type { Deps } from './deps.ts'
@@ -9,10 +8,10 @@ import type { Deps } from './deps.ts'
  * Deletes a schedule. Begun executions continue, and the target is kept until they end. Without any, the target is
  * erased at once. Throws `not_found`.
  */
-export async function deleteSchedule(deps: Deps, actor: Actor, id: ScheduleId): Promise<void> {
+export async function deleteSchedule(deps: Deps, scope: OrganizationScope, id: string): Promise<void> {
   await deps.db.$transaction(async (tx) => {
-    await lockSchedule(tx, actor, id)
-    await deleteLocked(tx, actor, id)
+    await lockSchedule(tx, scope, id)
+    await deleteLocked(tx, scope, id)
   })
   await syncClock(deps, id)
 }
@@ -23,7 +22,7 @@ export async function deleteSchedule(deps: Deps, actor: Actor, id: ScheduleId): 
  */
 export async function deleteLocked(
   tx: Prisma.TransactionClient,
-  { organizationId }: Pick<Actor, 'organizationId'>,
+  { organizationId }: OrganizationScope,
   id: string,
 ): Promise<void> {
   await tx.$executeRaw`

@@ -6,6 +6,7 @@ import { deleteOldKeys } from '../kit/idempotency-keys.ts'
 import { deleteOldExecutions, removeDeletedSchedules } from '../schedules/retention.ts'
 import { deleteAbandonedUploads } from '../session-data/images/retention.ts'
 import type { Deps } from './deps.ts'
+import { deleteOldSessions } from './session-deletion/retention.ts'
 
 /** Number of turns processed together. */
 const PAGE = 200
@@ -24,6 +25,7 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await deleteAbandonedUploads(deps, signal)
   await deleteOldExecutions(deps, deps.retention.executionsMs, signal)
   await removeDeletedSchedules(deps, signal)
+  await deleteOldSessions(deps, deps.retention.sessionsMs, signal)
   return deleteOldDeltas(deps, deps.retention.deltasMs, signal)
 }
 

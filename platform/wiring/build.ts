@@ -47,6 +47,7 @@ import { waitForPostgres } from './wait-for-postgres.ts'
 /** Connections and dependencies of one process. */
 export type Platform = { deps: Deps; temporal: Temporal; readiness: Readiness; close(): Promise<void> }
 
+const DAY_MS = 86_400_000
 const CHECK_MS = 5000
 const CHECK_WITHOUT_REDIS_MS = 500
 
@@ -211,6 +212,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     storage: { maxCount: config.SESSION_STORAGE_MAX_COUNT, maxTotalBytes: config.SESSION_STORAGE_MAX_TOTAL_BYTES },
   },
   retention: {
+    sessionsMs: config.SESSION_RETENTION_DAYS * DAY_MS,
     deltasMs: config.DELTA_RETENTION_SECS * 1000,
     idempotencyKeysMs: config.IDEMPOTENCY_KEY_RETENTION_SECS * 1000,
     executionsMs: config.SCHEDULE_EXECUTION_RETENTION_SECS * 1000,

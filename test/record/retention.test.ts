@@ -3,6 +3,7 @@ import type { Deps } from '../../domain/deps.ts'
 import { follow, REPLAY_BATCH } from '../../domain/events/read/follow.ts'
 import { createEventReader } from '../../domain/events/read/read.ts'
 import { deleteOldDeltas } from '../../domain/upkeep/retention.ts'
+import { deleteOldSessions } from '../../domain/upkeep/session-deletion/retention.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import { call, createScriptedSession, createSession, type Json, listEvents, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
@@ -402,3 +403,37 @@ describe('what a session stores', () => {
     }
   })
 })
+
+describe('old sessions', () => {
+  it('are deleted if nothing happens in them, and nobody pinned them or posts to them later', async () => {
+    const names = ['old', 'young', 'pinned', 'waiting', 'scheduled']
+    const sessions = await Promise.all(names.map(async (name) => ({ name, id: await createOf(name) })))
+    const isThere = async (id: string) => (await call(url, 'GET', `/v1/sessions/${id}`)).status === 200
+    const old = sessions.filter(({ name }) => name !== 'young').map(({ id }) => toUuid(id))
+    await deps.db
+      .$executeRaw`UPDATE sessions SET updated_at = now() - interval '2 days' WHERE id = ANY (${old}::uuid[])`
+    await deleteOldSessions(deps, 0, new AbortController().signal)
+    expect(await isThere(sessions[0]?.id ?? '')).toBe(true)
+    await deleteOldSessions(deps, 24 * HOUR_MS, new AbortController().signal)
+    const left = await Promise.all(sessions.map(async ({ name, id }) => [name, await isThere(id)]))
+    expect(Object.fromEntries(left)).toEqual({ old: false, young: true, pinned: true, waiting: true, scheduled: true })
+  })
+})
+
+/** Creates a session that is kept for the reason that its name gives. */
+async function createOf(name: string): Promise<string> {
+  if (name === 'waiting') {
+    const id = await createScriptedSession(url, [{ tool_calls: callsOf('a') }], { tools: [clientTool('a')] })
+    await postAndAsk(url, id)
+    return id
+  }
+  const id = await createSession(url)
+  if (name === 'pinned') expect((await call(url, 'PUT', `/v1/sessions/${id}/pin`)).status).toBeLessThan(300)
+  if (name === 'scheduled') {
+    const input = { session_id: id, message: 'Hello' }
+    const target = { type: 'workflow', name: 'session_message', input }
+    const body = { name, cron_expression: '0 0 1 1 *', target }
+    expect((await call(url, 'POST', '/v1/durable/schedules', body)).status).toBe(201)
+  }
+  return id
+}

@@ -1,9 +1,7 @@
 import type { Prisma, Schedule } from '../../../prisma/generated/client.ts'
-import type { Actor } from '../../kit/actor.ts'
+import type { OrganizationScope } from '../../kit/actor.ts'
 import { invalid, notFound } from '../../kit/errors.ts'
 import { toId } from '../../kit/ids.ts'
-
-type OrganizationScope = Pick<Actor, 'organizationId'>
 
 /** Locks and reads a schedule of the organization. Throws `not_found`. */
 export async function lockSchedule(

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SessionId } from '../../../contract/kit/ids.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
 import { publishDeletion } from '../../events/live/live-stream.ts'
 import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
-import type { Actor } from '../../kit/actor.ts'
-import { noSession } from '../../kit/errors.ts'
+import type { OrganizationScope } from '../../kit/actor.ts'
+import { noSession, unlessGone } from '../../kit/errors.ts'
 import { toId } from '../../kit/ids.ts'
 import { cancelUnfinished } from '../../turns/control/cancel.ts'
 import type { Deps } from '../deps.ts'
@@ -23,8 +22,8 @@ const MAX_WAITING_MS = 10_000
  * longer exists for anyone, and its streams end. Afterwards its data is removed and the workflows of its turns are
  * notified, by the sweeper if necessary. Throws `not_found`.
  */
-export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Promise<void> {
-  const where = { organizationId: actor.organizationId, sessionId: id }
+export async function deleteSession(deps: Deps, scope: OrganizationScope, id: string): Promise<void> {
+  const where = { organizationId: scope.organizationId, sessionId: id }
   const deleted = await withLockedSession(deps, where, deleteLocked)
   if (deleted === undefined) throw noSession()
   deps.conversations.delete(deleted.id)
@@ -36,6 +35,10 @@ export async function deleteSession(deps: Deps, actor: Actor, id: SessionId): Pr
   })
   await Promise.race([removed.catch(() => {}), sleep(MAX_WAITING_MS, undefined, { ref: false })])
 }
+
+/** Deletes a session for the service itself. It may have been deleted meanwhile. */
+export const removeSession = (deps: Deps, organizationId: string, id: string): Promise<void> =>
+  unlessGone(deleteSession(deps, { organizationId }, id))
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
   // Before the counts of their executions: changes of schedules lock in the same order.
