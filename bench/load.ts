@@ -18,7 +18,7 @@ export type Measured = Times & { cpu: Cpu; calls: number; lost: string[] }
 export type Subject = { name: string; measure(load: Load): Promise<Measured> }
 
 /** Number of turns that a session has, about, so that its history does not cost more than a turn does. */
-const TURNS_PER_SESSION = 10
+export const TURNS_PER_SESSION = 10
 /** Time in which workflows end whose turn has ended, so that their CPU counts. */
 const SETTLE_MS = 500
 
@@ -56,7 +56,12 @@ export const floorSubject = (
   },
 })
 
-async function withCpu(processes: Processes, turns: number, work: () => Promise<Times>): Promise<Times & { cpu: Cpu }> {
+/** Measures work with its CPU by role, for a turn. */
+export async function withCpu(
+  processes: Processes,
+  turns: number,
+  work: () => Promise<Times>,
+): Promise<Times & { cpu: Cpu }> {
   const before = readCpu(processes)
   const times = await work()
   await sleep(SETTLE_MS)

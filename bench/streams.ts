@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { freePorts } from '../dev/services/index.ts'
-import { startChild } from './child.ts'
+import { type Child, startChild } from './child.ts'
 import { type Cpu, cpuPerTurn, type Processes, readCpu, sumOf } from './cpu.ts'
+import type { PeerName } from './peers/client.ts'
 import { goal, print } from './report.ts'
 import { type Ground, type Shape, startSite, startSiteBefore } from './site.ts'
 import { median, percentile } from './statistics.ts'
@@ -18,15 +19,18 @@ const WINDOW_MS = 10_000
 const ANSWER_MS = (TOKENS / PER_SECOND) * 1000
 const SERVICE = 'service'
 const BEFORE = 'before'
-const WARM_UP = { count: 32, tokens: 40 }
+export const WARM_UP: Load = { count: 32, tokens: 40, spreadMs: 0 }
 
 /** The goals of a stream: its cost of that before, and the time of 99 of 100 tokens at 400 streams. */
 const MAX_COST = 0.5
 const MAX_RELAY_MS = 400
 
 /** Something that streams answers, and the processes that do it. */
-type Subject = { name: string; baseUrls: string[]; processes: Processes }
-type Measured = StreamsSeen & { cpu: Cpu; residentMb: number }
+export type Subject = { name: string; baseUrls: string[]; processes: Processes; peer?: PeerName }
+export type Measured = StreamsSeen & { cpu: Cpu; residentMb: number }
+/** The provider's process, and the process of all readers. */
+export type Ends = { provider: Child; clients: Child }
+type Load = Pick<StreamsJob, 'count' | 'tokens' | 'spreadMs'>
 
 /**
  * Has sessions stream 20 tokens a second each, started together or (`--spread`) over the length of an answer, with a
@@ -67,22 +71,14 @@ export async function benchStreams(ground: Ground, args: string[]): Promise<bool
     { name: SERVICE, ...site },
   ]
   const results = new Map<string, Measured[]>()
-  const run = async ({ baseUrls }: Subject, { count, tokens }: typeof WARM_UP, spreadMs: number) => {
-    await provider.ask({ tokens, pauseMs: 1000 / PER_SECOND, isStamped: true })
-    return clients.ask<StreamsSeen>({ baseUrls, count, tokens, spreadMs } satisfies StreamsJob)
-  }
-  const measure = async (subject: Subject, count: number, spreadMs: number): Promise<Measured> => {
-    const running = run(subject, { count, tokens: TOKENS }, spreadMs)
-    const watched = await watch(subject.processes, count, spreadMs > 0)
-    return { ...(await running), ...watched }
-  }
+  const ends = { provider, clients }
   try {
-    for (const subject of subjects) await run(subject, WARM_UP, 0)
+    for (const subject of subjects) await runStreams(ends, subject, WARM_UP)
     for (let round = 0; round < Number(values.rounds); round++) {
       for (const count of counts) {
         for (const subject of round % 2 === 0 ? subjects : subjects.toReversed()) {
           const spreadMs = values.spread ? ANSWER_MS : 0
-          const measured = await measure(subject, count, spreadMs)
+          const measured = await measureStreams(ends, subject, { count, tokens: TOKENS, spreadMs })
           const key = `${count} ${subject.name}`
           results.set(key, [...(results.get(key) ?? []), measured])
           print(row(key, [measured]))
@@ -99,6 +95,20 @@ export async function benchStreams(ground: Ground, args: string[]): Promise<bool
     await site.stop()
     for (const child of [floor, clients, provider]) await child.stop()
   }
+}
+
+/** Has sessions stream, with a reader each. */
+export async function runStreams({ provider, clients }: Ends, subject: Subject, load: Load): Promise<StreamsSeen> {
+  const { baseUrls, peer } = subject
+  await provider.ask({ tokens: load.tokens, pauseMs: 1000 / PER_SECOND, isStamped: true })
+  return clients.ask<StreamsSeen>({ baseUrls, peer, ...load } satisfies StreamsJob)
+}
+
+/** Has sessions stream, and measures CPU and memory as well. */
+export async function measureStreams(ends: Ends, subject: Subject, load: Load): Promise<Measured> {
+  const running = runStreams(ends, subject, load)
+  const watched = await watch(subject.processes, load.count, load.spreadMs > 0)
+  return { ...(await running), ...watched }
 }
 
 /** Measures CPU for a second of a stream by role, and the service's memory, while the streams run. */
@@ -125,9 +135,9 @@ const isOurs = (role: string): boolean => !['Temporal', 'Postgres', 'Redis'].inc
 const residentMb = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) / 1024
 
-const HEADER = `${'streams'.padEnd(22)}first p50    p95  relay p50    p95    p99   MiB  CPU ms of a second of a stream`
+export const HEADER = `${'streams'.padEnd(22)}first p50    p95  relay p50    p95    p99   MiB  CPU ms of a second of a stream`
 
-function row(name: string, rounds: Measured[]): string {
+export function row(name: string, rounds: Measured[]): string {
   const of = (value: (measured: Measured) => number) => median(rounds.map(value))
   const shown = (value: (measured: Measured) => number, width: number, digits = 0) =>
     of(value).toFixed(digits).padStart(width)

@@ -10,6 +10,9 @@ export type OpenSession = { id: string; headers: Headers; turns: StreamedTurn[];
 type Headers = Record<string, string>
 type StreamedTurn = { begun: number; deltas: string[] }
 
+/** Session of a client that reads only text. */
+export type TextSession = { id: string; run(onText: (text: string) => void): Promise<Turn>; close(): void }
+
 export type TurnClient = {
   /** Runs a turn in a session of the lane, which has the next turn in the next of its sessions. */
   turn(lane: number): Promise<Turn>
@@ -102,7 +105,8 @@ export async function openSession(
   return session
 }
 
-function readFrames(onEvent: OnEvent): (chunk: string) => void {
+/** Reads server-sent events. */
+export function readFrames(onEvent: OnEvent): (chunk: string) => void {
   let rest = ''
   let type = ''
   return (chunk) => {
@@ -116,7 +120,7 @@ function readFrames(onEvent: OnEvent): (chunk: string) => void {
   }
 }
 
-async function inTime<T>(work: Promise<T>, what: string, deadlineMs: number): Promise<T> {
+export async function inTime<T>(work: Promise<T>, what: string, deadlineMs = DEADLINE_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`${what} took more than ${deadlineMs} ms`)), deadlineMs)
@@ -125,7 +129,7 @@ async function inTime<T>(work: Promise<T>, what: string, deadlineMs: number): Pr
 }
 
 /** Uses its connections in turn, so that none is closed for being unused, as with a proxy or with many clients. */
-const agent = new Agent({ keepAlive: true, scheduling: 'fifo' })
+export const agent = new Agent({ keepAlive: true, scheduling: 'fifo' })
 
 function post(url: string, body: unknown, more: Headers = {}): Promise<{ id: string }> {
   return new Promise((resolve, reject) => {

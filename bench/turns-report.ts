@@ -138,12 +138,14 @@ export function reportLosses(results: Results, subject: string): boolean {
 }
 
 const shown = (ratios: number[]): string => ratios.map((ratio) => ratio.toFixed(2)).join(' and ')
-const atMost = (most: number, what: string, ratios: number[]): boolean =>
+/** Prints a goal of ratios, and whether all are low enough. */
+export const atMost = (most: number, what: string, ratios: number[]): boolean =>
   goal(
     ratios.every((ratio) => ratio <= most),
     `${what}: at most ${most}: ${shown(ratios)}`,
   )
-const atLeast = (least: number, what: string, ratios: number[]): boolean =>
+/** Prints a goal of ratios, and whether all are high enough. */
+export const atLeast = (least: number, what: string, ratios: number[]): boolean =>
   goal(
     ratios.every((ratio) => ratio >= least),
     `${what}: at least ${least}: ${shown(ratios)}`,
