@@ -57,16 +57,22 @@ function createCounter({ redis }: LimitDeps, name: string, policy: string, point
   }
 }
 
-/**
- * Warns once about a proxy that is not trusted: all callers then share one address, and one of them can use up the
- * limit for all.
- */
+/** Warns once when TRUSTED_PROXIES cannot be the number of proxies in front. */
 function createProxyWarning(log: Deps['log']): (ctx: Context) => void {
   let hasWarned = false
   return (ctx) => {
-    if (hasWarned || ctx.app.proxy || ctx.get('X-Forwarded-For') === '') return
+    const forwarded = ctx.get('X-Forwarded-For')
+    if (hasWarned || forwarded === '') return
+    const { proxy: trustsProxies, maxIpsCount: trusted } = ctx.app
+    const count = forwarded.split(',').length
+    if (trustsProxies && count >= trusted) return
     hasWarned = true
-    log.warn('requests come through a proxy, but TRUSTED_PROXIES is 0: all callers share the limits of one address')
+    if (!trustsProxies)
+      log.warn('requests come through a proxy, but TRUSTED_PROXIES is 0: all callers share the limits of one address')
+    else
+      log.warn(
+        `requests come through ${count} of ${trusted} TRUSTED_PROXIES: callers may choose the address they count for`,
+      )
   }
 }
 
