@@ -25,7 +25,7 @@ type ComposeFile = {
   services: Record<string, ComposeService>
 }
 
-/** Settings with defaults of the file's own: its other services, the port in the container and the proxy in front. */
+/** Settings that lead to the file's other services, the port in the container and the number of proxies. */
 const OWN_SETTINGS = ['DATABASE_URL', 'REDIS_URL', 'TEMPORAL_ADDRESS', 'PORT', 'TRUSTED_PROXIES']
 /** Settings of Node itself. */
 const OF_NODE = ['NODE_EXTRA_CA_CERTS']
