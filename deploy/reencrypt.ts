@@ -4,13 +4,14 @@
  */
 import { ConfigError, readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
+import { settleTls } from '../platform/postgres/connection.ts'
 import { connectPostgres } from '../platform/postgres/postgres.ts'
 import { findKeys } from '../platform/secrets/key-ring.ts'
 import { type Reencrypted, reencrypt } from '../platform/secrets/reencrypt.ts'
 
 async function main(): Promise<number> {
   const config = readConfig()
-  const { db, close } = connectPostgres(config, createLog(config.LOG_LEVEL, 'reencrypt'))
+  const { db, close } = connectPostgres(await settleTls(config), createLog(config.LOG_LEVEL, 'reencrypt'))
   try {
     const { current, previous } = await findKeys(config, db)
     // A key that is made here would be unknown to the processes that run.

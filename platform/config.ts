@@ -1,6 +1,9 @@
 import type { z } from 'zod'
+import { ConfigError } from './config-error.ts'
 import { MAKE_KEY } from './variable-kinds.ts'
 import { Variables } from './variables.ts'
+
+export { ConfigError }
 
 /** Names of all variables that can be configured. */
 export const configVariables: string[] = Object.keys(Variables.shape)
@@ -15,6 +18,8 @@ const Environment = Variables.superRefine((config, issues) => {
     if (config[variable] === undefined)
       issues.addIssue({ code: 'custom', path: [variable], message: `is needed ${why}` })
   }
+  if (config.DATABASE_POOLER === 'transaction' && config.MIGRATE_ON_START)
+    need('DATABASE_MIGRATION_URL', 'with DATABASE_POOLER=transaction: migrations take a lock that such a pooler drops')
   if (config.AUTH_MODE === 'none') return
   need('AUTH_JWT_SECRET', `with AUTH_MODE=${config.AUTH_MODE}: it signs tokens; ${MAKE_KEY}`)
   if (config.AUTH_MODE === 'full')
@@ -37,11 +42,6 @@ export const consoleOptions = ({ CONSOLE, TEMPORAL_UI_URL, TEMPORAL_NAMESPACE }:
   CONSOLE === 'off'
     ? undefined
     : { temporalUi: TEMPORAL_UI_URL ? { url: TEMPORAL_UI_URL, namespace: TEMPORAL_NAMESPACE } : undefined }
-
-/** Error for an invalid environment, with one line for each variable. */
-export class ConfigError extends Error {
-  override name = 'ConfigError'
-}
 
 /**
  * Reads the environment; an empty variable counts as absent. Throws ConfigError naming every malformed variable, or else

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { Prisma } from '../prisma/generated/client.ts'
+import { tlsFailure } from './certificates.ts'
 
 /**
  * Reason for an unavailable service. `overloaded`: no connection to Postgres became free in time, so nothing was
@@ -67,7 +68,7 @@ function translateErrors<Method extends string>(target: Record<Method, unknown>,
 }
 
 function throwTranslated(error: unknown): never {
-  const reason = unavailability(error) ?? ofDriver(error)
+  const reason = unavailability(error) ?? (tlsFailure(error) === undefined ? ofDriver(error) : 'away')
   throw reason === undefined || error instanceof PostgresUnavailable
     ? error
     : new PostgresUnavailable(reason, error as Error)

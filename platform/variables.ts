@@ -58,8 +58,25 @@ const api = {
 const connections = {
   DATABASE_URL: text
     .default('postgres://postgres:postgres@127.0.0.1:9301/agent_sessions')
-    .describe('Postgres 15 or later.'),
+    .describe('Postgres 15 or later. `sslmode` and `sslrootcert` are as in libpq.'),
+  DATABASE_CA_FILE: text
+    .optional()
+    .describe(
+      "File with the authorities (PEM) that sign Postgres's certificate. Without `sslmode` it means `verify-full`. Default: Node's.",
+    ),
   DATABASE_POOL_SIZE: whole(2, 500).default(20).describe('Connections of one process to Postgres.'),
+  DATABASE_POOLER: z
+    .enum(['none', 'transaction'])
+    .default('none')
+    .describe('`transaction`: DATABASE_URL leads to a pooler in transaction mode, such as PgBouncer.'),
+  MIGRATE_ON_START: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform((value) => value === 'true')
+    .describe('`false`: a process does not migrate the database, and starts only when `npm run migrate` has.'),
+  DATABASE_MIGRATION_URL: text
+    .optional()
+    .describe('Address of the same database for migrations, with a role that owns the tables. Default: DATABASE_URL.'),
   REDIS_URL: text.default('redis://127.0.0.1:9302').describe('Redis 6.2 or later, not as a cluster.'),
   REDIS_PREFIX: text
     .default('agent-sessions')

@@ -3,6 +3,7 @@ import type { Connection } from '@temporalio/client'
 import pg from 'pg'
 import { RENEW_LEASE } from '../domain/turns/run/lease-sql.ts'
 import { processPlace } from '../lib/process-place.ts'
+import { type PostgresSettings, postgresOptions } from '../platform/postgres/connection.ts'
 import { createStallWatch } from './stall.ts'
 
 /**
@@ -14,7 +15,7 @@ export type HeartbeatThreadData = {
   address: string
   namespace: string
   identity: string
-  databaseUrl: string
+  database: PostgresSettings
   /** Number of the process. */
   process: number
   /** Counter that the main thread raises as long as its event loop turns. */
@@ -28,7 +29,7 @@ const LOOK_MS = 500
 const CALL_TIMEOUT_MS = 2000
 const DATABASE_LIMITS = { connectionTimeoutMillis: CALL_TIMEOUT_MS, query_timeout: CALL_TIMEOUT_MS, keepAlive: true }
 
-const { address, namespace, identity, databaseUrl, process: number, beats } = workerData as HeartbeatThreadData
+const { address, namespace, identity, database: settings, process: number, beats } = workerData as HeartbeatThreadData
 let connecting: Promise<Connection> | undefined
 const running = new Set<string>()
 const underWay = new Set<string>()
@@ -70,7 +71,7 @@ async function renewLease(): Promise<void> {
   isRenewing = true
   try {
     if (database === undefined) {
-      const client = new pg.Client({ connectionString: databaseUrl, ...DATABASE_LIMITS })
+      const client = new pg.Client({ ...postgresOptions(settings), ...DATABASE_LIMITS })
       client.on('error', () => {})
       await client.connect()
       database = client

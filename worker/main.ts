@@ -9,7 +9,7 @@ const MEANT = 'No workflows registered, not polling for workflow tasks'
 /** Code in front of some warnings of the library, and the task that it is about: the rest is the same for all. */
 const RUN = /^(\[TMPRL\d+\]) \S+(?= )/
 
-export const workerRole: Role = async ({ deps, temporal }, config, log) => {
+export const workerRole: Role = async ({ deps, temporal, database }, config, log) => {
   // `run` handles the signals, so that the worker stops after the API.
   Runtime.install({
     shutdownSignals: [],
@@ -25,7 +25,7 @@ export const workerRole: Role = async ({ deps, temporal }, config, log) => {
     address: config.TEMPORAL_ADDRESS,
     namespace: config.TEMPORAL_NAMESPACE,
     taskQueue: config.TEMPORAL_TASK_QUEUE,
-    databaseUrl: config.DATABASE_URL,
+    database,
     onConnection: temporal.useWorkerConnection,
   })
 }

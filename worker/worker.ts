@@ -12,6 +12,7 @@ import { sweepDeletedSessions } from '../domain/upkeep/session-deletion/delete-s
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import { workerIdentity } from '../lib/worker-identity.ts'
+import type { PostgresSettings } from '../platform/postgres/connection.ts'
 import { version } from '../platform/version.ts'
 import { BEGINS_STEPS } from '../workflows/messages.ts'
 import { createActivities } from './activities.ts'
@@ -24,8 +25,8 @@ export type WorkerOptions = {
   address: string
   namespace: string
   taskQueue: string
-  /** Address of the record, in which a thread renews the lease of a process that is too busy. */
-  databaseUrl: string
+  /** The way to the record, in which a thread renews the lease of a process that is too busy. */
+  database: PostgresSettings
   /** Build id of the workflows. Default: this release's, see `BEGINS_STEPS`. */
   buildId?: string
   /** False: nothing sends heartbeats while the event loop is blocked. Saves half a second where many workers start. */
@@ -80,8 +81,8 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
     let heartbeats: Heartbeats | undefined
     try {
       connection = await NativeConnection.connect({ address: options.address })
-      const { address, namespace, databaseUrl, heartbeatThread } = options
-      const place = { address, namespace, databaseUrl, ...placeOf(deps) }
+      const { address, namespace, database, heartbeatThread } = options
+      const place = { address, namespace, database, ...placeOf(deps) }
       heartbeats = startHeartbeats(connection, place, deps.log, heartbeatThread)
       await runWorkers(deps, options, connection, heartbeats, signal)
     } catch (error) {

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { sleep } from '../../lib/sleep.ts'
+import { ConfigError } from '../config-error.ts'
 import { reportLostConnections, unavailability } from '../unavailable.ts'
+import { type PostgresSettings, postgresOptions, settleTls } from './connection.ts'
 
 const migrationsUrl = new URL('../../prisma/migrations/', import.meta.url)
 
@@ -36,20 +38,22 @@ const IS_FOREIGN = `SELECT to_regclass('_prisma_migrations') IS NULL AND EXISTS 
 ) AS "foreign"`
 
 /** What runs SQL: one connection, or a pool. */
-type Queryable = Pick<pg.ClientBase, 'query'>
+export type Queryable = Pick<pg.ClientBase, 'query'>
 
 /**
  * Applies the migrations of prisma/migrations that the database lacks, and notes them as Prisma does. Several processes
  * may call it at once. Returns the names of the migrations it applied.
  */
-export async function applyMigrations(databaseUrl: string): Promise<string[]> {
+export async function applyMigrations(database: string | PostgresSettings): Promise<string[]> {
   const migrations = await readMigrations()
-  return withConnection(databaseUrl, async (connection) => {
+  return withConnection(database, async (connection) => {
     if ((await findMissing(connection, migrations)).length === 0) return []
     await connection.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
     const { rows } = await connection.query(IS_FOREIGN)
     if (rows[0]?.foreign === true) {
-      throw new Error("DATABASE_URL: must name an empty database, or the service's own; this one has other tables")
+      throw new ConfigError(
+        "DATABASE_URL: must name an empty database, or the service's own; this one has other tables",
+      )
     }
     await connection.query(CREATE_NOTES)
     // A release before noted the beginning, too. A migration is one transaction: an unfinished one changed nothing.
@@ -60,7 +64,8 @@ export async function applyMigrations(databaseUrl: string): Promise<string[]> {
   })
 }
 
-async function findMissing(connection: Queryable, migrations: Migration[]): Promise<Migration[]> {
+/** Returns the migrations that the database lacks. */
+export async function findMissing(connection: Queryable, migrations: Migration[]): Promise<Migration[]> {
   const { rows: tables } = await connection.query("SELECT to_regclass('_prisma_migrations') IS NOT NULL AS there")
   if (tables[0]?.there !== true) return migrations
   const { rows } = await connection.query(
@@ -84,8 +89,11 @@ async function applyMigration(connection: Queryable, { name, script }: Migration
 }
 
 /** Runs `work` with one connection. When that is lost, so is its advisory lock, and nothing more can run. */
-const withConnection = <T>(databaseUrl: string, work: (connection: Queryable) => Promise<T>): Promise<T> =>
-  withPool(databaseUrl, async (pool) => {
+const withConnection = <T>(
+  database: string | PostgresSettings,
+  work: (connection: Queryable) => Promise<T>,
+): Promise<T> =>
+  withPool(database, async (pool) => {
     const connection = await pool.connect()
     // The next query rejects.
     connection.on('error', () => {})
@@ -97,8 +105,13 @@ const withConnection = <T>(databaseUrl: string, work: (connection: Queryable) =>
   })
 
 /** Runs `work` with a pool of one connection, which is closed before the result is there. */
-export async function withPool<T>(databaseUrl: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1, connectionTimeoutMillis: 5000 })
+export async function withPool<T>(
+  database: string | PostgresSettings,
+  work: (pool: pg.Pool) => Promise<T>,
+): Promise<T> {
+  const settings = typeof database === 'string' ? { DATABASE_URL: database } : database
+  const options = postgresOptions(await settleTls(settings))
+  const pool = new pg.Pool({ ...options, max: 1, connectionTimeoutMillis: 5000 })
   pool.on('error', () => {})
   reportLostConnections(pool)
   try {

@@ -10,6 +10,8 @@ import { warnRarely } from '../../lib/warn-rarely.ts'
 import { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
 import { reportLostConnections } from '../unavailable.ts'
+import { UnnamedClient, UtcClient } from './clients.ts'
+import { type PostgresSettings, postgresOptions } from './connection.ts'
 import { createDatabaseStore } from './database-store.ts'
 import { withDirectQueries } from './direct-queries.ts'
 import { createFileStore } from './file-store.ts'
@@ -17,6 +19,10 @@ import { createImageChunks } from './image-chunks.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 const STATEMENT_TIMEOUT_MS = 30_000
+const LIMITS = {
+  statement_timeout: STATEMENT_TIMEOUT_MS,
+  idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+}
 /** Longest silence on a connection. By then every statement has ended, with an answer or by its own limit. */
 const SILENT_MS = STATEMENT_TIMEOUT_MS + 5000
 /** Time for which an unused connection stays open: a new one has to plan each statement again. Below `SILENT_MS`. */
@@ -36,24 +42,23 @@ export type Postgres = {
  * after closing.
  */
 export function connectPostgres(
-  config: Pick<Config, 'DATABASE_URL' | 'DATABASE_POOL_SIZE'>,
+  config: PostgresSettings & Pick<Config, 'DATABASE_POOL_SIZE'>,
   log: Logger,
   { silentMs = SILENT_MS } = {},
 ): Postgres {
+  const hasPooler = config.DATABASE_POOLER === 'transaction'
   const pool = new pg.Pool({
-    connectionString: config.DATABASE_URL,
+    ...postgresOptions(config),
+    // The adapter interprets times as UTC, whatever their zone.
+    Client: hasPooler ? UnnamedClient : UtcClient,
     max: config.DATABASE_POOL_SIZE,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: STATEMENT_TIMEOUT_MS,
+    // A pooler refuses them: there, the role has them.
+    ...(!hasPooler && LIMITS),
     keepAlive: true,
-    // The adapter interprets times as UTC, whatever their zone. The pool waits for this query.
-    onConnect: (client) => {
-      // The type lacks members that every client has.
-      hangUpWhenSilent(client as pg.PoolClient, silentMs)
-      return client.query("SET TIME ZONE 'UTC'")
-    },
+    // The type lacks members that every client has.
+    onConnect: (client) => hangUpWhenSilent(client as pg.PoolClient, silentMs),
   })
   // An idle connection in the pool that breaks is reported only here.
   pool.on('error', (error) => warnRarely(log, { err: error.message }, 'postgres connection lost'))

@@ -31,8 +31,12 @@ import { createRunningAttempts } from '../../domain/turns/run/running-attempts.t
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
+import { checkSchema } from '../postgres/check-schema.ts'
+import { type PostgresSettings, settleTls } from '../postgres/connection.ts'
 import { applyMigrations } from '../postgres/migrate.ts'
+import { migrationSettings } from '../postgres/migration-settings.ts'
 import { connectPostgres, sharedKey } from '../postgres/postgres.ts'
+import { toConfigError } from '../postgres/start-failure.ts'
 import { connectBlockingRedis, connectRedis } from '../redis.ts'
 import type { KeyRing } from '../secrets/encryption-key.ts'
 import { readKeyRing } from '../secrets/key-ring.ts'
@@ -45,7 +49,14 @@ import { createReadiness } from './readiness.ts'
 import { waitForPostgres } from './wait-for-postgres.ts'
 
 /** Connections and dependencies of one process. */
-export type Platform = { deps: Deps; temporal: Temporal; readiness: Readiness; close(): Promise<void> }
+export type Platform = {
+  deps: Deps
+  temporal: Temporal
+  readiness: Readiness
+  /** The way to Postgres, for connections besides the pool's. */
+  database: PostgresSettings
+  close(): Promise<void>
+}
 
 const DAY_MS = 86_400_000
 const CHECK_MS = 5000
@@ -53,15 +64,17 @@ const CHECK_WITHOUT_REDIS_MS = 500
 
 /**
  * Applies migrations and connects. Waits for Postgres; Redis and Temporal may become available later. Rejects with the
- * signal's reason when `signal` aborts before Postgres is there, and with ConfigError when a key of secrets is missing.
+ * signal's reason when `signal` aborts before Postgres is there, and with ConfigError when Postgres is not as the
+ * settings say or a key of secrets is missing.
  */
 export async function buildPlatform(
   config: Config,
   log: Logger,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Platform> {
-  await waitForPostgres(() => migrate(config.DATABASE_URL, log), log, signal)
-  const { db, imageChunks, fileStore, databaseStore, close: closePostgres } = connectPostgres(config, log)
+  await waitForPostgres(() => prepareSchema(config, log), log, signal)
+  const settled = await waitForPostgres(() => settleTls(config), log, signal)
+  const { db, imageChunks, fileStore, databaseStore, close: closePostgres } = connectPostgres(settled, log)
   const keys = await waitForPostgres(() => readKeys(config, db), log, signal).catch(async (error: unknown) => {
     await closePostgres()
     throw error
@@ -129,6 +142,11 @@ export async function buildPlatform(
     deps,
     temporal,
     readiness: createReadiness(db, redis.client, temporal),
+    database: {
+      DATABASE_URL: settled.DATABASE_URL,
+      DATABASE_CA_FILE: settled.DATABASE_CA_FILE,
+      DATABASE_POOLER: settled.DATABASE_POOLER,
+    },
     close: async () => {
       bash.close()
       await events.broker.close()
@@ -219,7 +237,14 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
   },
 })
 
-async function migrate(databaseUrl: string, log: Logger): Promise<void> {
-  const applied = await applyMigrations(databaseUrl)
-  if (applied.length > 0) log.info({ applied }, 'migrations applied')
+/** Applies migrations unless another command does, and checks that the role of the service may use the result. */
+async function prepareSchema(config: Config, log: Logger): Promise<void> {
+  if (config.MIGRATE_ON_START) {
+    const { settings, variable } = migrationSettings(config)
+    const applied = await applyMigrations(settings).catch((error: unknown) => {
+      throw toConfigError(error, variable) ?? error
+    })
+    if (applied.length > 0) log.info({ applied }, 'migrations applied')
+  }
+  await checkSchema(config)
 }

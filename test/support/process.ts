@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { guardAgainstLeak } from '../../dev/services/process.ts'
@@ -68,6 +68,15 @@ export async function startApiProcess(
   const { process, port } = await startProcess(entryPoint, service, { HOST: '127.0.0.1', PORT: '0', ...environment })
   return { ...process, url: `http://127.0.0.1:${port}` }
 }
+
+/** Runs a program of the service that ends by itself. Returns everything that it printed. */
+export const runToEnd = (program: string, environment: Record<string, string>) =>
+  new Promise<{ code: number; output: string }>((resolve) => {
+    const options = { cwd: ROOT, env: { ...process.env, ...environment } }
+    execFile(process.execPath, [...NODE_OPTIONS, program], options, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), output: stdout + stderr }),
+    )
+  })
 
 /** Returns the lines of all processes that are starting or running. */
 export const linesOfProcesses = (): string[] => [...running].flatMap(({ lines }) => lines)

@@ -102,7 +102,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
       address: config.TEMPORAL_ADDRESS,
       namespace: config.TEMPORAL_NAMESPACE,
       taskQueue: config.TEMPORAL_TASK_QUEUE,
-      databaseUrl: config.DATABASE_URL,
+      database: main.platform.database,
       heartbeatThread: options.heartbeatThread ?? false,
       ...(buildId !== undefined && { buildId }),
       onConnection: main.platform.temporal.useWorkerConnection,
