@@ -40,14 +40,24 @@ const IS_FOREIGN = `SELECT to_regclass('_prisma_migrations') IS NULL AND EXISTS 
 /** What runs SQL: one connection, or a pool. */
 export type Queryable = Pick<pg.ClientBase, 'query'>
 
+/** `noWayBack`: apply also what the release before cannot work with. `from`: other migrations than prisma/migrations. */
+type Migrating = { noWayBack?: boolean; from?: Migration[] }
+
 /**
  * Applies the migrations of prisma/migrations that the database lacks, and notes them as Prisma does. Several processes
- * may call it at once. Returns the names of the migrations it applied.
+ * may call it at once. Returns the names of the migrations it applied. Throws ConfigError, and applies nothing, when one
+ * of them cannot be rolled back.
  */
-export async function applyMigrations(database: string | PostgresSettings): Promise<string[]> {
-  const migrations = await readMigrations()
+export async function applyMigrations(
+  database: string | PostgresSettings,
+  { noWayBack = false, from }: Migrating = {},
+): Promise<string[]> {
+  const migrations = from ?? (await readMigrations())
   return withConnection(database, async (connection) => {
-    if ((await findMissing(connection, migrations)).length === 0) return []
+    const found = await findMissing(connection, migrations)
+    if (found.length === 0) return []
+    // An empty database has no release to go back to.
+    if (!noWayBack && found.length < migrations.length) requireWayBack(found)
     await connection.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
     const { rows } = await connection.query(IS_FOREIGN)
     if (rows[0]?.foreign === true) {
@@ -62,6 +72,20 @@ export async function applyMigrations(database: string | PostgresSettings): Prom
     for (const migration of missing) await applyMigration(connection, migration)
     return missing.map(({ name }) => name)
   })
+}
+
+/** Line in which a migration says why the release before cannot work with its schema. */
+const NO_WAY_BACK = /^-- No way back: (.+)$/m
+
+function requireWayBack(migrations: Migration[]): void {
+  const reasons = migrations.flatMap(({ name, script }) => {
+    const reason = NO_WAY_BACK.exec(script)?.[1]
+    return reason === undefined ? [] : [`${name}: ${reason}`]
+  })
+  if (reasons.length === 0) return
+  throw new ConfigError(
+    `The release before cannot work with the database after these migrations, so back it up first, then run npm run migrate -- --no-way-back\n${reasons.join('\n')}`,
+  )
 }
 
 /** Returns the migrations that the database lacks. */

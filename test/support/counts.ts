@@ -28,6 +28,8 @@ const COUNTS = {
   brokenDocuments: [100, 600],
   drawnConversations: [300, 3000],
   databaseScripts: [40, 1000],
+  /** Sessions of each kind that run while another release takes over. */
+  upgradedSessions: [4, 25],
 } satisfies Record<string, [test: number, soak: number]>
 
 export const isSoak = process.env.SOAK === '1'

@@ -59,13 +59,18 @@ export const startLabWorkerProcess = async (
   environment: Record<string, string> = {},
 ): Promise<ServiceProcess> => (await startProcess('test/support/lab-worker.ts', service, environment)).process
 
-/** Starts an API process, or with `main.ts` one with API and worker. It uses a free port unless PORT is given. */
+/**
+ * Starts an API process, or with `main.ts` one with API and worker. It uses a free port unless PORT is given, and runs
+ * the code of this checkout unless `folder` has another release.
+ */
 export async function startApiProcess(
   service: Joined,
   entryPoint: 'api/main.ts' | 'main.ts' = 'api/main.ts',
   environment: Record<string, string> = {},
+  folder = ROOT,
 ): Promise<ServiceProcess & { url: string }> {
-  const { process, port } = await startProcess(entryPoint, service, { HOST: '127.0.0.1', PORT: '0', ...environment })
+  const own = { HOST: '127.0.0.1', PORT: '0', ...environment }
+  const { process, port } = await startProcess(entryPoint, service, own, folder)
   return { ...process, url: `http://127.0.0.1:${port}` }
 }
 
@@ -86,9 +91,14 @@ export async function stopProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.stop()))
 }
 
-async function startProcess(entryPoint: EntryPoint, service: Joined, environment: Record<string, string>) {
+async function startProcess(
+  entryPoint: EntryPoint,
+  service: Joined,
+  environment: Record<string, string>,
+  folder = ROOT,
+) {
   const child = spawn(process.execPath, [...NODE_OPTIONS, entryPoint], {
-    cwd: ROOT,
+    cwd: folder,
     env: {
       ...process.env,
       ...service.environment,

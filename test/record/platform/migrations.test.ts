@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
+import { ConfigError } from '../../../platform/config-error.ts'
 import { applyMigrations, runScript } from '../../../platform/postgres/migrate.ts'
 import { compareFunctions, explainChanges, toMigration } from '../../../platform/postgres/sql-functions.ts'
 import { unavailability } from '../../../platform/unavailable.ts'
@@ -80,6 +81,20 @@ describe('the migrations', () => {
       const { rows } = await pool.query("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")
       expect(rows).toEqual([{ relname: 'others' }])
     })
+  })
+
+  it('are not applied without a word if they cannot be rolled back', async () => {
+    const first = { name: '1_first', script: 'CREATE TABLE notes (id integer, text text)' }
+    const script = '-- No way back: the release before reads notes.text.\nALTER TABLE notes DROP COLUMN text'
+    const from = [first, { name: '2_final', script }]
+    await applyMigrations(database.url, { from: [first] })
+    const refused = applyMigrations(database.url, { from })
+    await expect(refused).rejects.toThrow(ConfigError)
+    await expect(refused).rejects.toThrow('2_final: the release before reads notes.text.')
+    expect(await applyMigrations(database.url, { from, noWayBack: true })).toEqual(['2_final'])
+    await database.drop()
+    database = await createEmptyDatabase()
+    expect(await applyMigrations(database.url, { from })).toEqual(['1_first', '2_final'])
   })
 
   it('tell why one fails', async () => {
