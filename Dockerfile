@@ -6,7 +6,7 @@ WORKDIR /app
 # Temporal's native client verifies certificates with the system's own list, which the slim image leaves out.
 RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates \
-  && rm -rf /var/lib/apt/lists/*
+  && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 
 # All packages, to build with.
 FROM base AS packages
