@@ -79,6 +79,11 @@ function prune(): void {
   listFiles('node_modules')
     .filter((file) => UNUSED.some((pattern) => pattern.test(file)))
     .forEach(remove)
+  const scopes = readdirSync(path.join(ROOT, 'node_modules')).filter((name) => name.startsWith('@'))
+  scopes
+    .map((scope) => `node_modules/${scope}`)
+    .filter((scope) => readdirSync(path.join(ROOT, scope)).length === 0)
+    .forEach(remove)
   // Commands of packages that are gone, and npm's record of them.
   ;['node_modules/.bin', 'node_modules/.package-lock.json'].forEach(remove)
 }

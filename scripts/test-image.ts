@@ -120,7 +120,7 @@ async function main(): Promise<number> {
       .join(''),
   )
   const compose = async (...args: string[]) => {
-    const all = ['compose', '--project-name', PROJECT, '--env-file', file, ...args]
+    const all = ['compose', '--progress', 'quiet', '--project-name', PROJECT, '--env-file', file, ...args]
     const child = spawn('docker', all, { cwd: ROOT, stdio: 'inherit' })
     const code = await new Promise((resolve) => child.on('close', resolve))
     if (code !== 0) throw new Error(`docker ${args.join(' ')} ended with ${code}`)
@@ -128,10 +128,14 @@ async function main(): Promise<number> {
   try {
     await compose('build')
     const problems = await examine()
-    await compose('up', '--detach', '--wait', '--no-build')
-    const status = await runTurn(`http://127.0.0.1:${port}`)
+    const status = await compose('up', '--detach', '--wait', '--no-build')
+      .then(() => runTurn(`http://127.0.0.1:${port}`))
+      .catch(async (error: Error) => {
+        await compose('logs', '--tail', '30')
+        return error.message
+      })
     print(`A turn in the image: ${status}`)
-    if (status !== 'completed') problems.push(`a turn is ${status}`)
+    if (status !== 'completed') problems.push(`a turn ended with: ${status}`)
     for (const problem of problems) print(`Problem: ${problem}`)
     return problems.length === 0 ? 0 : 1
   } finally {
