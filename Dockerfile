@@ -35,9 +35,9 @@ RUN --mount=type=bind,from=dependencies,source=/app,target=/dependencies \
   --mount=type=bind,from=dependencies,source=/app/node_modules,target=/app/node_modules \
   node --disable-warning=ExperimentalWarning scripts/compile.ts /app/dist/compiled 1000 main.ts \
   && (cd /dependencies/dist/compiled && find . -type f) | (cd dist/compiled && xargs rm -f) \
-  && cp /dependencies/package.json /dependencies/sbom.json . \
+  && cp /dependencies/package.json . \
   && mv prisma/generated /generated \
-  && rm -rf scripts dev package-lock.json
+  && rm -rf scripts dev examples client/src package-lock.json
 
 FROM base AS run
 # Makes glibc return large blocks to the system when they are freed, instead of keeping the memory of the largest bodies.
@@ -51,6 +51,7 @@ ENV NODE_ENV=production \
   PORT=9300
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=dependencies /app/dist ./dist
+COPY --from=dependencies /app/sbom.json ./
 COPY --from=build /generated ./prisma/generated
 COPY --from=build /app ./
 ARG VERSION=1.0.0
