@@ -62,7 +62,7 @@ const ALL = {
   config: { AUTH_BASE_URL: 'https://agents.example.com', BASH_MAX_PROCESSES: 2, CONSOLE: false },
   env: [{ name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: 'postgres', key: 'uri' } } }],
   certificates: { secret: 'certificates', ca: 'ca.crt' },
-  migration: { secrets: ['postgres-owner'] },
+  migration: { secrets: ['postgres-owner'], noWayBack: true },
   ingress: { enabled: true },
   autoscaling: {
     enabled: true,
@@ -216,8 +216,9 @@ describe('the chart', () => {
     })
     const sources = (one: Container | undefined) => one?.envFrom.map(({ secretRef }) => secretRef.name)
     expect(sources(container)).toEqual(['agent-session-service'])
-    // Of two Secrets with the same key, the last one counts.
-    expect(sources(containerOf(named(resources, 'Job')[0]))).toEqual(['agent-session-service', 'postgres-owner'])
+    const job = containerOf(named(resources, 'Job')[0])
+    expect(sources(job)).toEqual(['agent-session-service', 'postgres-owner'])
+    expect(job?.command).toEqual(['node', 'deploy/migrate.ts', '--no-way-back'])
   })
 
   unless(noHelm).each([
