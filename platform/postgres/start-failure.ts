@@ -15,8 +15,8 @@ export function toConfigError(error: unknown, variable: string): ConfigError | u
 }
 
 function deepestCause(error: unknown): { code?: unknown; message?: string } {
-  const { cause } = error as { cause?: unknown }
-  return cause instanceof Error ? deepestCause(cause) : (error as Error)
+  const { cause } = (error ?? {}) as { cause?: unknown }
+  return cause instanceof Error ? deepestCause(cause) : ((error ?? {}) as Error)
 }
 
 function reasonOf({ code, message = '' }: { code?: unknown; message?: string }): string | undefined {
