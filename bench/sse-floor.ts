@@ -2,9 +2,10 @@ import { createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import { SessionId } from '../contract/kit/ids.ts'
 import { RELAY_STREAMS, relayKey } from '../domain/events/live/live-entry.ts'
+import type { RedisClient } from '../domain/kit/deps.ts'
 import { readConfig } from '../platform/config.ts'
 import { createLog } from '../platform/log.ts'
-import { connectBlockingRedis } from '../platform/redis.ts'
+import { redisConnector } from '../platform/redis.ts'
 import { serveParent } from './child.ts'
 import { measureMemory } from './memory.ts'
 
@@ -13,9 +14,10 @@ import { measureMemory } from './memory.ts'
  * session. No HTTP but the head, no cursor, no limits, no back-pressure. A path that ends with /events returns the
  * session's rows as they are stored, read by a bare Postgres client.
  */
-const { PORT, REDIS_URL, REDIS_PREFIX, DATABASE_URL } = readConfig()
+const config = readConfig()
+const { PORT, REDIS_PREFIX, DATABASE_URL } = config
 const ROWS = 1000
-const redis = connectBlockingRedis(REDIS_URL, createLog('warn', 'floor'))
+const [redis] = redisConnector(config).connectReaders(createLog('warn', 'floor'), 1) as [RedisClient]
 const streams = new Map<string, Set<Socket>>()
 const HEAD =
   'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nevent: connected\ndata: {"status":"connected"}\n\n'

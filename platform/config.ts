@@ -20,6 +20,8 @@ const Environment = Variables.superRefine((config, issues) => {
   }
   if (config.DATABASE_POOLER === 'transaction' && config.MIGRATE_ON_START)
     need('DATABASE_MIGRATION_URL', 'with DATABASE_POOLER=transaction: migrations take a lock that such a pooler drops')
+  if (config.REDIS_CLUSTER && config.REDIS_SENTINEL_NAME !== undefined)
+    issues.addIssue({ code: 'custom', path: ['REDIS_CLUSTER'], message: 'has no Sentinels: drop REDIS_SENTINEL_NAME' })
   if (config.AUTH_MODE === 'none') return
   need('AUTH_JWT_SECRET', `with AUTH_MODE=${config.AUTH_MODE}: it signs tokens; ${MAKE_KEY}`)
   if (config.AUTH_MODE === 'full')

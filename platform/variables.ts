@@ -77,7 +77,22 @@ const connections = {
   DATABASE_MIGRATION_URL: text
     .optional()
     .describe('Address of the same database for migrations, with a role that owns the tables. Default: DATABASE_URL.'),
-  REDIS_URL: text.default('redis://127.0.0.1:9302').describe('Redis 6.2 or later, not as a cluster.'),
+  REDIS_URL: text
+    .default('redis://127.0.0.1:9302')
+    .describe(
+      'Redis 6.2 or later; `rediss://user:password@host:port` has TLS and a login. A cluster and Sentinel take several hosts: ' +
+        '`redis://host:port,host:port`.',
+    ),
+  REDIS_CA_FILE: text
+    .optional()
+    .describe("File with the authorities (PEM) that sign Redis's certificate. Default: Node's."),
+  REDIS_CLUSTER: flag.describe('`true`: Redis is a Redis Cluster, and `REDIS_URL` names some of its nodes.'),
+  REDIS_SENTINEL_NAME: text
+    .optional()
+    .describe('Name of the primary that the Sentinels know. `REDIS_URL` then names the Sentinels.'),
+  REDIS_SENTINEL_PASSWORD: text
+    .optional()
+    .describe('Password of the Sentinels; the login of `REDIS_URL` is for Redis itself.'),
   REDIS_PREFIX: text
     .default('agent-sessions')
     .describe('Prefix of every key in Redis, so that deployments can share a server.'),

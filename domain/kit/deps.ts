@@ -1,10 +1,13 @@
-import type { Redis } from 'ioredis'
+import type { Cluster, Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Owners } from './owners.ts'
 import type { Secrets } from './secrets.ts'
 import type { DocumentThreads } from './yaml/threads.ts'
+
+/** One server, its primary, or a cluster. */
+export type RedisClient = Redis | Cluster
 
 /**
  * Dependencies of the whole domain. Each room extends the dependencies of the rooms below it. Shared ones are built
@@ -14,7 +17,7 @@ export type Deps = {
   log: Logger
   db: PrismaClient
   /** Client for short commands, which fail at once while Redis is unavailable. */
-  redis: { client: Redis /** Prefix of every key, so that deployments can share a server. */; prefix: string }
+  redis: { client: RedisClient /** Prefix of every key, so that deployments can share a server. */; prefix: string }
   owners: Owners
   secrets: Secrets
   /** Addresses that the service may call. Includes private networks only if all users are trusted with them. */

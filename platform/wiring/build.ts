@@ -4,6 +4,7 @@ import { createImageCache } from '../../domain/conversation/image-cache.ts'
 import { createImageLoads } from '../../domain/conversation/load-image.ts'
 import type { Deps, Readiness } from '../../domain/deps.ts'
 import { createEventBroker } from '../../domain/events/live/event-broker.ts'
+import { RELAY_STREAMS } from '../../domain/events/live/live-entry.ts'
 import { createEventIds } from '../../domain/events/log/event-id.ts'
 import { createGroupCommit } from '../../domain/events/log/group-commit.ts'
 import { recordStatements } from '../../domain/events/log/record.ts'
@@ -37,7 +38,7 @@ import { applyMigrations } from '../postgres/migrate.ts'
 import { migrationSettings } from '../postgres/migration-settings.ts'
 import { connectPostgres, sharedKey } from '../postgres/postgres.ts'
 import { toConfigError } from '../postgres/start-failure.ts'
-import { connectBlockingRedis, connectRedis } from '../redis.ts'
+import { type RedisConnector, redisConnector } from '../redis.ts'
 import type { KeyRing } from '../secrets/encryption-key.ts'
 import { readKeyRing } from '../secrets/key-ring.ts'
 import { createSecrets } from '../secrets/secrets.ts'
@@ -72,6 +73,7 @@ export async function buildPlatform(
   log: Logger,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Platform> {
+  const connector = redisConnector(config)
   await waitForPostgres(() => prepareSchema(config, log), log, signal)
   const settled = await waitForPostgres(() => settleTls(config), log, signal)
   const { db, imageChunks, fileStore, databaseStore, close: closePostgres } = connectPostgres(settled, log)
@@ -79,9 +81,9 @@ export async function buildPlatform(
     await closePostgres()
     throw error
   })
-  const redis = { client: connectRedis(config.REDIS_URL, log), prefix: config.REDIS_PREFIX }
+  const redis = { client: connector.connect(log), prefix: config.REDIS_PREFIX }
   const temporal = connectTemporal(config, log)
-  const events = buildEvents(config, { db, redis, log }, keys.eventIds)
+  const events = buildEvents({ db, redis, log }, connector, keys.eventIds)
   const threads = {
     documents: createDocumentThreads(),
     schemas: createSchemaThreads(),
@@ -165,13 +167,13 @@ export async function buildPlatform(
 }
 
 function buildEvents(
-  config: Config,
   { db, redis, log }: Pick<Deps, 'db' | 'redis' | 'log'>,
+  connector: RedisConnector,
   idKey: Uint8Array,
 ): Deps['events'] {
   const broker = createEventBroker({
     ...redis,
-    reader: connectBlockingRedis(config.REDIS_URL, log),
+    readers: connector.connectReaders(log, RELAY_STREAMS),
     db,
     log,
     checkMs: CHECK_MS,

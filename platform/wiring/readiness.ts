@@ -1,12 +1,12 @@
-import type { Redis } from 'ioredis'
 import type { Readiness } from '../../domain/deps.ts'
+import type { RedisClient } from '../../domain/kit/deps.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Temporal } from '../temporal/temporal.ts'
 
 const PING_TIMEOUT_MS = 2000
 
 export const createReadiness =
-  (db: PrismaClient, redis: Redis, temporal: Temporal): Readiness =>
+  (db: PrismaClient, redis: RedisClient, temporal: Temporal): Readiness =>
   async () => {
     const [postgres, redisState, temporalState] = await Promise.all([
       state(withLimit(db.$queryRaw`SELECT 1`)),

@@ -106,10 +106,10 @@ function startFailingBroker({ db, log, redis }: Deps): EventBroker {
     throw new Error('the relay failed as asked')
   }
   const client: Redis = Object.create(redis.client, { xadd: { value: xadd } })
-  const reader = redis.client.duplicate({ commandTimeout: undefined })
+  const reader = (redis.client as Redis).duplicate({ commandTimeout: undefined })
   reader.on('error', () => {})
   const checks = { checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
-  return createEventBroker({ client, reader, db, log, prefix: redis.prefix, ...checks })
+  return createEventBroker({ client, readers: [reader], db, log, prefix: redis.prefix, ...checks })
 }
 
 const drawFate = (random: Random): Relay =>

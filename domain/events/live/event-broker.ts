@@ -56,7 +56,7 @@ const MAX_LONG_LINES_BYTES = MAX_OWN_LINE_LENGTH
 
 /**
  * Creates the event broker. It passes its process's publications to the readers there, and reads other processes'
- * publications through one blocking Redis connection. Both only save time: every `checkMs` one query compares all
+ * publications through blocking Redis connections. Both only save time: every `checkMs` one query compares all
  * subscribers with the record, so a lost entry or a lost Redis only delays readers.
  */
 export function createEventBroker(options: BrokerOptions): EventBroker {
@@ -73,7 +73,7 @@ export function createEventBroker(options: BrokerOptions): EventBroker {
   let checking = false
   const timer = setInterval(() => {
     // Evaluated at each tick, so that a loss of Redis shortens the interval at once.
-    const dueMs = options.reader.status === 'ready' ? options.checkMs : options.checkWithoutRedisMs
+    const dueMs = relay.isReading() ? options.checkMs : options.checkWithoutRedisMs
     if (checking || performance.now() - checkedAt < dueMs) return
     checking = true
     void check().finally(() => {

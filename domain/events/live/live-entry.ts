@@ -1,6 +1,6 @@
 /**
- * Number of relay streams, fixed so that one blocking read covers all sessions. All processes of a deployment must
- * agree on it.
+ * Number of relay streams, fixed so that one blocking read covers all sessions, or in a cluster one for each stream. All
+ * processes of a deployment must agree on it.
  */
 export const RELAY_STREAMS = 8
 /** Maximum length of a line in Redis. Longer events are sent without their line: Redis holds hints, not the record. */

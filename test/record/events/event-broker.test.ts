@@ -3,7 +3,7 @@ import { createEventBroker } from '../../../domain/events/live/event-broker.ts'
 import { type LiveEntry, readRelayFields, relayIndex, relayKey } from '../../../domain/events/live/live-entry.ts'
 import { newUuid } from '../../../domain/kit/ids.ts'
 import { createLog } from '../../../platform/log.ts'
-import { connectBlockingRedis, connectRedis } from '../../../platform/redis.ts'
+import { redisConnector } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { PATIENCE_MS, waitFor } from '../../support/http.ts'
 
@@ -31,11 +31,12 @@ function startBroker(
     },
   } as unknown as PrismaClient
   const log = createLog('silent', 'broker')
-  const reader = connectBlockingRedis(process.env.REDIS_URL ?? '', log)
-  const client = connectRedis(process.env.REDIS_URL ?? '', log)
+  const connector = redisConnector({ REDIS_URL: process.env.REDIS_URL ?? '' })
+  const readers = connector.connectReaders(log, 1) as [Redis]
+  const client = connector.connect(log) as Redis
   clients.push(client)
-  const broker = createEventBroker({ client, reader, db, log, prefix, checkMs, checkWithoutRedisMs })
-  return { broker, client, reader, looks, prefix }
+  const broker = createEventBroker({ client, readers, db, log, prefix, checkMs, checkWithoutRedisMs })
+  return { broker, client, reader: readers[0], looks, prefix }
 }
 
 const clients: Redis[] = []

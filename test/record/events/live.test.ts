@@ -6,7 +6,7 @@ import { createEventBroker, type EventBroker } from '../../../domain/events/live
 import { readRelayFields, relayIndex, relayKey } from '../../../domain/events/live/live-entry.ts'
 import type { NewEvent, Writer } from '../../../domain/events/log/append.ts'
 import { follow } from '../../../domain/events/read/follow.ts'
-import { connectBlockingRedis } from '../../../platform/redis.ts'
+import { redisConnector } from '../../../platform/redis.ts'
 import type { PrismaClient } from '../../../prisma/generated/client.ts'
 import { append, createAnswer, createOpenTurn, toolEvents } from '../../support/by-hand.ts'
 import { call, listEvents, waitFor } from '../../support/http.ts'
@@ -33,9 +33,9 @@ let ofService: EventBroker
 beforeAll(async () => {
   site = await startRedisSite({ worker: false })
   deps = site.service.platform.deps
-  const reader = connectBlockingRedis(site.service.environment.REDIS_URL ?? '', deps.log)
+  const readers = redisConnector(site.service.config).connectReaders(deps.log, 1)
   const db = { $queryRaw: async (_: unknown, ids: string[]) => ids.map((id) => ({ id, last: 0 })) }
-  const options = { ...deps.redis, reader, log: deps.log, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
+  const options = { ...deps.redis, readers, log: deps.log, checkMs: HOUR_MS, checkWithoutRedisMs: HOUR_MS }
   broker = createEventBroker({ ...options, db: db as unknown as PrismaClient })
   ofService = deps.events.broker
   elsewhere = { ...deps, events: { ...deps.events } }
