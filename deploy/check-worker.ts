@@ -4,6 +4,8 @@
  */
 import { hostname } from 'node:os'
 import { Connection } from '@temporalio/client'
+import { readConfig } from '../platform/config.ts'
+import { temporalOptions } from '../platform/temporal/connection.ts'
 
 const TIMEOUT_MS = 8000
 /** Age up to which a poll counts. A poll that finds nothing to do returns after a minute at the latest. */
@@ -11,12 +13,12 @@ const RECENT_MS = 120_000
 const ACTIVITY_TASK_QUEUE = 2
 
 async function isPolling(): Promise<boolean> {
-  const address = process.env.TEMPORAL_ADDRESS ?? '127.0.0.1:9303'
-  const connection = await Connection.connect({ address, connectTimeout: TIMEOUT_MS })
+  const config = readConfig()
+  const connection = await Connection.connect({ ...temporalOptions(config), connectTimeout: TIMEOUT_MS })
   const { pollers } = await connection.withDeadline(Date.now() + TIMEOUT_MS, () =>
     connection.workflowService.describeTaskQueue({
-      namespace: process.env.TEMPORAL_NAMESPACE || 'default',
-      taskQueue: { name: process.env.TEMPORAL_TASK_QUEUE || 'agent-sessions' },
+      namespace: config.TEMPORAL_NAMESPACE,
+      taskQueue: { name: config.TEMPORAL_TASK_QUEUE },
       taskQueueType: ACTIVITY_TASK_QUEUE,
     }),
   )

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { readNamedFile } from './certificates.ts'
 import { ConfigError } from './config-error.ts'
 import { MAKE_KEY } from './variable-kinds.ts'
 import { Variables } from './variables.ts'
@@ -45,13 +46,26 @@ export const consoleOptions = ({ CONSOLE, TEMPORAL_UI_URL, TEMPORAL_NAMESPACE }:
     ? undefined
     : { temporalUi: TEMPORAL_UI_URL ? { url: TEMPORAL_UI_URL, namespace: TEMPORAL_NAMESPACE } : undefined }
 
+/** Returns the variables whose values are in files, as `<NAME>_FILE` names them. Throws ConfigError. */
+function readFiles(given: Record<string, string | undefined>): Record<string, string> {
+  const values: Record<string, string> = {}
+  for (const name of configVariables) {
+    const fileName = `${name}_FILE`
+    const file = given[fileName]
+    if (file === undefined) continue
+    if (given[name] !== undefined) throw new ConfigError(`${fileName}: must not be given together with ${name}`)
+    values[name] = readNamedFile(file, fileName).replace(/\r?\n$/, '')
+  }
+  return values
+}
+
 /**
  * Reads the environment; an empty variable counts as absent. Throws ConfigError naming every malformed variable, or else
  * every missing one.
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
-  const parsed = Environment.safeParse(given)
+  const parsed = Environment.safeParse({ ...given, ...readFiles(given) })
   if (parsed.success) return parsed.data
   throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('\n'))
 }

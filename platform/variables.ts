@@ -98,6 +98,22 @@ const connections = {
     .describe('Prefix of every key in Redis, so that deployments can share a server.'),
   TEMPORAL_ADDRESS: text.default('127.0.0.1:9303').describe("Temporal's gRPC address."),
   TEMPORAL_NAMESPACE: text.default('default').describe('Namespace in Temporal.'),
+  TEMPORAL_TLS: z
+    .enum(['true', 'false'])
+    .transform((value) => value === 'true')
+    .optional()
+    .describe('`true`: TLS to Temporal. Default: true with an API key or one of the files below.'),
+  TEMPORAL_TLS_CA_FILE: text
+    .optional()
+    .describe("File with the authorities (PEM) that sign Temporal's certificate. Default: the system's."),
+  TEMPORAL_TLS_CERT_FILE: text
+    .optional()
+    .describe('File with the certificate (PEM) with which the service identifies itself, for mTLS.'),
+  TEMPORAL_TLS_KEY_FILE: text.optional().describe('File with the private key (PEM) of that certificate.'),
+  TEMPORAL_TLS_SERVER_NAME: text
+    .optional()
+    .describe("Name that Temporal's certificate has to have. Default: the host of the address."),
+  TEMPORAL_API_KEY: text.optional().describe('API key, as for Temporal Cloud.'),
   TEMPORAL_TASK_QUEUE: text.default('agent-sessions').describe('Task queue in Temporal.'),
 }
 

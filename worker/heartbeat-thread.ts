@@ -4,6 +4,7 @@ import pg from 'pg'
 import { RENEW_LEASE } from '../domain/turns/run/lease-sql.ts'
 import { processPlace } from '../lib/process-place.ts'
 import { type PostgresSettings, postgresOptions } from '../platform/postgres/connection.ts'
+import type { TemporalSettings } from '../platform/temporal/connection.ts'
 import { createStallWatch } from './stall.ts'
 
 /**
@@ -12,8 +13,7 @@ import { createStallWatch } from './stall.ts'
  */
 
 export type HeartbeatThreadData = {
-  address: string
-  namespace: string
+  temporal: TemporalSettings
   identity: string
   database: PostgresSettings
   /** Number of the process. */
@@ -29,7 +29,7 @@ const LOOK_MS = 500
 const CALL_TIMEOUT_MS = 2000
 const DATABASE_LIMITS = { connectionTimeoutMillis: CALL_TIMEOUT_MS, query_timeout: CALL_TIMEOUT_MS, keepAlive: true }
 
-const { address, namespace, identity, database: settings, process: number, beats } = workerData as HeartbeatThreadData
+const { temporal, identity, database: settings, process: number, beats } = workerData as HeartbeatThreadData
 let connecting: Promise<Connection> | undefined
 const running = new Set<string>()
 const underWay = new Set<string>()
@@ -42,7 +42,8 @@ parentPort?.on('message', (message: HeartbeatMessage) => {
 /** Loads the library when the main thread is first blocked: it takes half a second of CPU, and tens of megabytes. */
 async function connect(): Promise<Connection> {
   const { Connection } = await import('@temporalio/client')
-  return Connection.lazy({ address })
+  const { temporalOptions } = await import('../platform/temporal/connection.ts')
+  return Connection.lazy(temporalOptions(temporal))
 }
 
 /** Sends one heartbeat. Its failure is left to the main thread's own heartbeats, which meet it too. */
@@ -54,7 +55,11 @@ async function heartbeat(token: string): Promise<void> {
     connecting ??= connect()
     const connection = await connecting
     await connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-      connection.workflowService.recordActivityTaskHeartbeat({ namespace, identity, taskToken }),
+      connection.workflowService.recordActivityTaskHeartbeat({
+        namespace: temporal.TEMPORAL_NAMESPACE,
+        identity,
+        taskToken,
+      }),
     )
   } catch {
     // Left to the next look.

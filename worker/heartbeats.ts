@@ -34,7 +34,7 @@ export function startHeartbeats(
   log: Deps['log'],
   hasThread = true,
 ): Heartbeats {
-  const { namespace, identity } = place
+  const { temporal, identity } = place
   const beats = new SharedArrayBuffer(4)
   const thread = hasThread ? startThread({ ...place, beats }, log) : undefined
   const loop = watchLoop(new Int32Array(beats))
@@ -48,7 +48,12 @@ export function startHeartbeats(
       const timer = setInterval(() => heartbeat(), isUrgent ? HEARTBEAT_MS : RARE_HEARTBEAT_MS)
       if (isUrgent) post({ begun: token })
       try {
-        if (loop.wasBlocked()) await expectWanted(connection, { namespace, identity, taskToken: info.taskToken })
+        if (loop.wasBlocked())
+          await expectWanted(connection, {
+            namespace: temporal.TEMPORAL_NAMESPACE,
+            identity,
+            taskToken: info.taskToken,
+          })
         return await work({ fence: info.currentAttemptScheduledTimestampMs, signal: cancellationSignal })
       } finally {
         clearInterval(timer)

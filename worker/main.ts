@@ -1,5 +1,6 @@
 import { DefaultLogger, Runtime } from '@temporalio/worker'
 import { warnRarely } from '../lib/warn-rarely.ts'
+import { temporalSettings } from '../platform/temporal/connection.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startWorker } from './worker.ts'
 
@@ -22,8 +23,7 @@ export const workerRole: Role = async ({ deps, temporal, database }, config, log
   temporal.expectWorker()
   temporal.scheduleRetention(deps.retention)
   return startWorker(deps, {
-    address: config.TEMPORAL_ADDRESS,
-    namespace: config.TEMPORAL_NAMESPACE,
+    temporal: temporalSettings(config),
     taskQueue: config.TEMPORAL_TASK_QUEUE,
     database,
     onConnection: temporal.useWorkerConnection,

@@ -13,6 +13,7 @@ import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import { workerIdentity } from '../lib/worker-identity.ts'
 import type { PostgresSettings } from '../platform/postgres/connection.ts'
+import { type TemporalSettings, temporalOptions } from '../platform/temporal/connection.ts'
 import { version } from '../platform/version.ts'
 import { BEGINS_STEPS } from '../workflows/messages.ts'
 import { createActivities } from './activities.ts'
@@ -22,8 +23,7 @@ import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
 import { holdLease } from './lease.ts'
 
 export type WorkerOptions = {
-  address: string
-  namespace: string
+  temporal: TemporalSettings
   taskQueue: string
   /** The way to the record, in which a thread renews the lease of a process that is too busy. */
   database: PostgresSettings
@@ -80,9 +80,9 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
     let connection: NativeConnection | undefined
     let heartbeats: Heartbeats | undefined
     try {
-      connection = await NativeConnection.connect({ address: options.address })
-      const { address, namespace, database, heartbeatThread } = options
-      const place = { address, namespace, database, ...placeOf(deps) }
+      connection = await NativeConnection.connect(temporalOptions(options.temporal))
+      const { temporal, database, heartbeatThread } = options
+      const place = { temporal, database, ...placeOf(deps) }
       heartbeats = startHeartbeats(connection, place, deps.log, heartbeatThread)
       await runWorkers(deps, options, connection, heartbeats, signal)
     } catch (error) {
@@ -117,7 +117,7 @@ async function runWorkers(
       ...COMMON,
       connection,
       identity,
-      namespace: options.namespace,
+      namespace: options.temporal.TEMPORAL_NAMESPACE,
       taskQueue: queueOf(deps.attempts.process),
       // Its activities only wait for attempts, thousands of them; the lease tells when the process has died.
       maxHeartbeatThrottleInterval: '4 minutes',
@@ -172,7 +172,7 @@ const COMMON = {
 const WORKFLOW_TASKS = 500
 
 const createWorker = async (
-  { namespace, taskQueue, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
+  { temporal: { TEMPORAL_NAMESPACE: namespace }, taskQueue, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
   connection: NativeConnection,
   activities: ReturnType<typeof createActivities>,
   { identity, maxModelCalls }: { identity: string; maxModelCalls: number },

@@ -37,7 +37,7 @@ export function registerAttributes(
   let hasLogged = false
 
   const warnOnce = (err: string) => {
-    if (!hasLogged) log.warn({ err }, 'workflows start without search attributes until Temporal has them')
+    if (!hasLogged) log.warn({ err }, 'workflows start without search attributes; npm run setup:temporal makes them')
     hasLogged = true
   }
   const tryRegister = () => {
@@ -75,18 +75,31 @@ const isRefused = (error: unknown): error is ServiceError =>
   error instanceof ServiceError && isGrpcServiceError(error.cause) && error.cause.code === INVALID_ARGUMENT
 
 async function register(connection: Connection, namespace: string, use: (names: Name[]) => void): Promise<void> {
+  use((await addAttributes(connection, namespace, use)).usable)
+}
+
+/**
+ * Adds the attributes that the namespace lacks. `usable` are there afterwards, `taken` are there with another type, as a
+ * deployment may use one of the names for an attribute of its own. `onFound` gets the earlier ones.
+ */
+export async function addAttributes(
+  connection: Connection,
+  namespace: string,
+  onFound: (names: Name[]) => void = () => {},
+): Promise<{ added: Name[]; usable: Name[]; taken: Name[] }> {
   const { operatorService } = connection
   const deadline = Date.now() + TIMEOUT_MS
   const { customAttributes } = await connection.withDeadline(deadline, () =>
     operatorService.listSearchAttributes({ namespace }),
   )
-  // A deployment may use one of the names for an attribute of its own.
-  use(NAMES.filter((name) => customAttributes[name] === KEYWORD))
+  const found = NAMES.filter((name) => customAttributes[name] === KEYWORD)
+  onFound(found)
   const missing = NAMES.filter((name) => customAttributes[name] === undefined)
-  if (missing.length === 0) return
+  const taken = NAMES.filter((name) => ![...found, ...missing].includes(name))
+  if (missing.length === 0) return { added: [], usable: found, taken }
   const searchAttributes = Object.fromEntries(missing.map((name) => [name, KEYWORD]))
   await connection.withDeadline(deadline, () => operatorService.addSearchAttributes({ namespace, searchAttributes }))
-  use(NAMES.filter((name) => (customAttributes[name] ?? KEYWORD) === KEYWORD))
+  return { added: missing, usable: [...found, ...missing], taken }
 }
 
 function attributesOf(labels: Labels, names: readonly Name[]): TypedSearchAttributes {

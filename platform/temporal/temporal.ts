@@ -28,7 +28,9 @@ import {
   type TurnInput,
 } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
+import { explainFailures } from './check.ts'
 import { createClock } from './clock.ts'
+import { type TemporalSettings, temporalOptions } from './connection.ts'
 import { keepRetentionSchedule } from './schedules.ts'
 import { type Attributes, type Labels, registerAttributes } from './search-attributes.ts'
 import { type Ask, createHealthReader } from './temporal-health.ts'
@@ -74,19 +76,21 @@ export type Temporal = TurnControl &
     close(): Promise<void>
   }
 
-/** Connects to Temporal without waiting for it: the API accepts messages even while Temporal is away. */
-export function connectTemporal(
-  config: Pick<Config, 'TEMPORAL_ADDRESS' | 'TEMPORAL_NAMESPACE' | 'TEMPORAL_TASK_QUEUE'>,
-  log: Logger,
-): Temporal {
-  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
-  const connection = Connection.lazy({ address, connectTimeout: CALL_TIMEOUT_MS, channelArgs: CHANNEL })
+/**
+ * Connects to Temporal without waiting for it: the API accepts messages even while Temporal is away. Throws ConfigError
+ * for settings that cannot be used.
+ */
+export function connectTemporal(config: TemporalSettings & Pick<Config, 'TEMPORAL_TASK_QUEUE'>, log: Logger): Temporal {
+  const { TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: taskQueue } = config
+  const options = temporalOptions(config)
+  const connection = Connection.lazy({ ...options, connectTimeout: CALL_TIMEOUT_MS, channelArgs: CHANNEL })
   const { track, allSettled } = createTracker()
   const attributes = registerAttributes(connection, namespace, log, track)
   const lazyClient = new Client({ connection, namespace })
   let isWorker = false
   let eagerClient: Client | undefined
   const closing = new AbortController()
+  void track(explainFailures({ options, connection, namespace }, log, closing.signal))
   const ask: Ask = (work) => {
     const client = eagerClient ?? lazyClient
     return track(client.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client)))

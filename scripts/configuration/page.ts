@@ -8,7 +8,8 @@ const INTRODUCTION = `# Configuration
 
 <!-- Written by \`npm run configuration\` from the descriptions in platform/variables.ts. -->
 
-All configuration is by environment variables. An empty variable counts as absent. A value of a wrong form, or a missing variable that
+All configuration is by environment variables. An empty variable counts as absent. Each variable can be in a file instead:
+\`AUTH_JWT_SECRET_FILE=/run/secrets/jwt\` names a file with the value, whose last line break does not count. A value of a wrong form, or a missing variable that
 \`AUTH_MODE\` requires, ends the start with a sentence that names the variable.
 
 \`npm start\` also reads \`POSTGRES_PORT\`, \`REDIS_PORT\`, \`TEMPORAL_PORT\` and \`TEMPORAL_UI_PORT\`, and \`npm run start:full\` also

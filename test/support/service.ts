@@ -3,6 +3,7 @@ import type { Retention } from '../../domain/deps.ts'
 import type { Capability } from '../../domain/tools/capabilities/capability.ts'
 import { type Config, consoleOptions, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
+import { temporalSettings } from '../../platform/temporal/connection.ts'
 import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'
 import type { RunningWorker } from '../../worker/worker.ts'
 import { cloneDatabase } from './database.ts'
@@ -99,8 +100,7 @@ export async function startService(options: TestOptions = {}): Promise<TestServi
     stops.unshift(closeRuntime)
     if (options.retention) main.platform.temporal.scheduleRetention(options.retention)
     const worker = startWorker(main.platform.deps, {
-      address: config.TEMPORAL_ADDRESS,
-      namespace: config.TEMPORAL_NAMESPACE,
+      temporal: temporalSettings(config),
       taskQueue: config.TEMPORAL_TASK_QUEUE,
       database: main.platform.database,
       heartbeatThread: options.heartbeatThread ?? false,

@@ -1,4 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { ConfigError, readConfig } from '../../../platform/config.ts'
 import { ADMIN_MODE, FULL_MODE, SECRETS_KEY } from '../../support/auth.ts'
 
@@ -26,6 +29,32 @@ const BAD_KEYS: [what: string, key: string][] = [
 ]
 const KEY_SENTENCE =
   /^SECRETS_ENCRYPTION_KEY: must be 32 bytes, as 64 hex digits or base64; openssl rand -hex 32 makes one$/
+
+describe('a variable in a file', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'agent-sessions-config-'))
+  const file = (name: string, text: string) => {
+    writeFileSync(path.join(folder, name), text)
+    return path.join(folder, name)
+  }
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  it('has its value, without the last line break', () => {
+    const config = readConfig({
+      TEMPORAL_API_KEY_FILE: file('key', 'a key\n'),
+      REDIS_PREFIX_FILE: file('prefix', 'mine'),
+    })
+    expect(config).toMatchObject({ TEMPORAL_API_KEY: 'a key', REDIS_PREFIX: 'mine' })
+  })
+
+  it('is refused in a sentence when it cannot be had', () => {
+    const REDIS_PREFIX_FILE = file('prefix', 'mine')
+    const both = 'REDIS_PREFIX_FILE: must not be given together with REDIS_PREFIX'
+    expect(problems({ REDIS_PREFIX_FILE, REDIS_PREFIX: 'x' })).toBe(both)
+    expect(problems({ REDIS_PREFIX_FILE: file('empty', '\n') })).toMatch(/^REDIS_PREFIX_FILE: .* is empty$/)
+    expect(problems({ REDIS_PREFIX_FILE: folder })).toMatch(/^REDIS_PREFIX_FILE: .* cannot be read \(EISDIR\)$/)
+    expect(problems({ PORT_FILE: file('port', 'many') })).toMatch(/^PORT: /)
+  })
+})
 
 describe('the environment', () => {
   it('may be empty, which disables sign-in', () => {
