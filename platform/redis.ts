@@ -47,9 +47,9 @@ export type RedisConnector = {
 
 /** Reads the settings. Throws ConfigError when they are wrong; whether Redis answers shows later. */
 export function redisConnector(settings: RedisSettings): RedisConnector {
-  const connect = clientMaker(settings)
+  const { connect, connectNode } = clientMaker(settings)
   return {
-    connect: (log) => logged(connect({ ...options, commandTimeout: COMMAND_TIMEOUT_MS }), log),
+    connect: (log) => logged(connect({ ...options, commandTimeout: COMMAND_TIMEOUT_MS }), log, connectNode),
     connectReaders: (log, streams) =>
       Array.from({ length: settings.REDIS_CLUSTER ? streams : 1 }, () => logged(connect(options), log)),
   }
@@ -57,30 +57,44 @@ export function redisConnector(settings: RedisSettings): RedisConnector {
 
 type Options = typeof options & { commandTimeout?: number }
 
-function clientMaker(settings: RedisSettings): (options: Options) => RedisClient {
+type ClientMaker = {
+  connect(options: Options): RedisClient
+  /** Connects to the first node of a cluster alone, once, when told to. */
+  connectNode?(): Redis
+}
+
+function clientMaker(settings: RedisSettings): ClientMaker {
   const { REDIS_URL: url, REDIS_SENTINEL_NAME: name, REDIS_SENTINEL_PASSWORD: sentinelPassword } = settings
   const ca = settings.REDIS_CA_FILE && readAuthorities(settings.REDIS_CA_FILE, 'REDIS_CA_FILE')
   const tls = url.startsWith('rediss:') && { tls: ca ? { ca } : {} }
   if (ca && !tls) throw new ConfigError('REDIS_CA_FILE: is for TLS, so REDIS_URL must begin with rediss://')
   if (!settings.REDIS_CLUSTER && name === undefined) {
     if (url.includes(',')) throw new ConfigError('REDIS_URL: several hosts need REDIS_CLUSTER or REDIS_SENTINEL_NAME')
-    return (own) => new Redis(url, { ...own, ...tls })
+    return { connect: (own) => new Redis(url, { ...own, ...tls }) }
   }
   const { nodes, login, db } = readHosts(url)
-  if (settings.REDIS_CLUSTER)
-    return (own) =>
-      new Cluster(nodes, {
-        enableOfflineQueue: false,
-        maxRedirections: MAX_REDIRECTIONS,
-        clusterRetryStrategy: retryDelayMs,
-        // Certificates name hosts, so that names must stay.
-        dnsLookup: (address, callback) => callback(null, address),
-        redisOptions: { ...own, ...login, ...tls },
-      })
+  if (settings.REDIS_CLUSTER) {
+    const redisOptions = { ...login, ...tls }
+    return {
+      connect: (own) =>
+        new Cluster(nodes, {
+          enableOfflineQueue: false,
+          maxRedirections: MAX_REDIRECTIONS,
+          clusterRetryStrategy: retryDelayMs,
+          // Certificates name hosts, so that names must stay.
+          dnsLookup: (address, callback) => callback(null, address),
+          redisOptions: { ...own, ...redisOptions },
+        }),
+      connectNode: () =>
+        new Redis({ ...options, ...nodes[0], ...redisOptions, lazyConnect: true, retryStrategy: null }),
+    }
+  }
   const sentinelTls = tls && { sentinelTLS: tls.tls, enableTLSForSentinelMode: true }
   const ofSentinels = { sentinels: nodes, name, sentinelRetryStrategy: retryDelayMs, ...sentinelTls }
-  return (own) =>
-    new Redis({ ...own, ...login, db, ...tls, ...ofSentinels, ...(sentinelPassword && { sentinelPassword }) })
+  return {
+    connect: (own) =>
+      new Redis({ ...own, ...login, db, ...tls, ...ofSentinels, ...(sentinelPassword && { sentinelPassword }) }),
+  }
 }
 
 /** Reads `redis://user:password@host:port,host:port/0`. */
@@ -104,16 +118,38 @@ function readHosts(url: string) {
   }
 }
 
-function logged(redis: RedisClient, log: Logger): RedisClient {
-  const warn = (error: Error) => warnRarely(log, { err: describe(error) }, 'redis is away')
-  redis.on('error', warn)
-  // A node of a cluster.
-  redis.on('node error', warn)
-  return redis
+function logged(redis: RedisClient, log: Logger, connectNode?: () => Redis): RedisClient {
+  const warn = (err: string) => warnRarely(log, { err }, 'redis is away')
+  if (!redis.isCluster) return redis.on('error', (error: Error) => warn(describe(error)))
+  const cluster = redis as Cluster
+  const warnOf = (error: Error & { lastNodeError?: Error }) => {
+    const cause = error.lastNodeError ?? error
+    if (cause.message !== HIDDEN) warn(describe(cause))
+  }
+  cluster.on('error', warnOf)
+  cluster.on('node error', warnOf)
+  // The only sign of a cluster without all its slots, or of one whose nodes refuse the connection.
+  if (connectNode) cluster.on('reconnecting', () => void askNode(connectNode()).then(warn))
+  return cluster
 }
 
-function describe(error: Error & { lastNodeError?: Error }): string {
-  const cause = error.lastNodeError ?? error
-  const reason = tlsFailure(cause, 'name its authority in REDIS_CA_FILE')
-  return reason === undefined ? cause.message : `REDIS_URL: ${reason}`
+/** Message with which a cluster hides why a node cannot be reached. */
+const HIDDEN = 'Connection is closed.'
+
+/** Returns the reason for which a cluster is not ready, as one node of it shows. */
+function askNode(redis: Redis): Promise<string> {
+  return new Promise((resolve) => {
+    redis.on('error', (error: Error) => resolve(describe(error)))
+    redis.on('ready', () => resolve('the cluster is not ready'))
+    redis.on('end', () => resolve(HIDDEN))
+    redis
+      .connect()
+      .catch(() => {})
+      .finally(() => redis.disconnect())
+  })
+}
+
+function describe(error: Error): string {
+  const reason = tlsFailure(error, 'name its authority in REDIS_CA_FILE')
+  return reason === undefined ? error.message : `REDIS_URL: ${reason}`
 }

@@ -16,6 +16,7 @@ import { makeRedis, type RedisServer } from '../../support/redis-servers.ts'
 import { UNTRUSTED } from '../../support/untrusted-certificate.ts'
 
 const LOGIN = { username: 'agents', password: 'p@ss/word' }
+const ADMIN = { username: 'admin', password: 'all' }
 const ENCODED = 'agents:p%40ss%2Fword'
 /** The rights of docs/operations.md. */
 const RIGHTS = [
@@ -56,7 +57,7 @@ async function start(...of: Parameters<typeof makeRedis>): Promise<RedisServer> 
 }
 
 /** Starts a server that only speaks TLS and knows one user. */
-async function startWithTls(certificate: string): Promise<RedisServer> {
+async function startWithTls(certificate: string, more: string[][] = [], rights: string[] = []): Promise<RedisServer> {
   const [port = 0] = await freePorts(1)
   const file = (name: string) => path.join(folder, name)
   await writeFile(file('server.crt'), certificate)
@@ -68,9 +69,11 @@ async function startWithTls(certificate: string): Promise<RedisServer> {
     ['tls-ca-cert-file', file('ca.crt')],
     ['tls-auth-clients', 'no'],
     ['user', 'default', 'off'],
-    ['user', LOGIN.username, 'on', `>${LOGIN.password}`, ...RIGHTS],
+    ['user', LOGIN.username, 'on', `>${LOGIN.password}`, ...RIGHTS, ...rights],
+    ['user', ADMIN.username, 'on', `>${ADMIN.password}`, '~*', '+@all'],
+    ...more,
   ]
-  return start(port, settings, { ...LOGIN, tls: { rejectUnauthorized: false } })
+  return start(port, settings, { ...ADMIN, tls: { rejectUnauthorized: false } })
 }
 
 /** Tells "ok" when both kinds of connection work, or why they do not. */
@@ -117,6 +120,27 @@ describe('a Redis with TLS and a user', () => {
     const { port } = await startWithTls(certificate)
     const REDIS_URL = `rediss://${ENCODED}@127.0.0.1:${port}`
     expect(await connect({ REDIS_URL, REDIS_CA_FILE: file('ca.crt') })).toBe(sentence)
+  })
+})
+
+describe('a Redis Cluster with TLS and a user', () => {
+  it('is reached by the name of a node, and a wrong setting has a sentence', async () => {
+    const [bus] = await freePorts(1)
+    const settings = [
+      ['cluster-enabled', 'yes'],
+      ['cluster-port', `${bus}`],
+      ['cluster-announce-ip', '127.0.0.1'],
+      ['tls-cluster', 'yes'],
+    ]
+    const { port, ask } = await startWithTls(SERVER_CERTIFICATE, settings, ['+cluster|slots', '+cluster|info'])
+    const REDIS_URL = `rediss://${ENCODED}@localhost:${port}`
+    const common = { REDIS_URL, REDIS_CLUSTER: true, REDIS_CA_FILE: file('ca.crt') }
+    expect(await connect(common)).toBe('the cluster is not ready')
+    await ask((admin) => admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383))
+    await waitFor(async () => /state:ok/.test(`${await ask((admin) => admin.cluster('INFO'))}`), 'the slots')
+    expect(await connect(common)).toBe('ok')
+    expect(await connect({ ...common, REDIS_CA_FILE: file('other.crt') })).toMatch(/^REDIS_URL: no trusted authority /)
+    expect(await connect({ ...common, REDIS_URL: `rediss://agents:no@localhost:${port}` })).toMatch(/WRONGPASS/)
   })
 })
 
