@@ -64,6 +64,6 @@ LABEL org.opencontainers.image.title="agent-session-service" \
 USER 1000
 EXPOSE 9300
 STOPSIGNAL SIGTERM
-# For the roles that serve HTTP. A container that is a worker alone needs deploy/check-worker.ts.
+# For the roles that serve the API. A worker alone serves /health on METRICS_PORT.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=6 CMD ["node", "deploy/check-api.ts"]
 CMD ["node", "main.ts"]

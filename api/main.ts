@@ -3,7 +3,7 @@ import { version } from '../platform/version.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startApi } from './server.ts'
 
-export const apiRole: Role = async ({ deps, readiness }, config, log) => {
+export const apiRole: Role = async ({ deps, readiness, metrics }, config, log) => {
   const api = await startApi(deps, {
     host: config.HOST,
     port: config.PORT,
@@ -20,6 +20,7 @@ export const apiRole: Role = async ({ deps, readiness }, config, log) => {
       maxStreamsPerOrganization: config.SSE_MAX_STREAMS_PER_ORGANIZATION,
     },
   })
+  metrics?.watch('streams', api.openStreams)
   log.info({ port: api.port }, 'API listens')
   return { stop: api.close }
 }

@@ -57,7 +57,8 @@ async function ready(child: ChildProcess, port: number): Promise<void> {
   while (Date.now() < until) {
     if (child.exitCode !== null) throw new Error(`the service ended with code ${child.exitCode}`)
     const answer = await fetch(`http://127.0.0.1:${port}/health/ready`).catch(() => undefined)
-    if (answer?.ok) return
+    // Earlier versions had no other state in an answer that is ok.
+    if (answer?.ok && ((await answer.json()) as { status: string }).status !== 'degraded') return
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
   throw new Error(`the service was not ready within ${READY_MS} ms`)

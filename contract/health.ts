@@ -4,7 +4,7 @@ import { group } from './kit/endpoint.ts'
 
 const Health = z.object({ status: z.string(), version: z.string(), auth_mode: AuthMode }).meta({ id: 'HealthResponse' })
 const Readiness = z.object({
-  status: z.literal('ready'),
+  status: z.enum(['ready', 'degraded']),
   parts: z.object({ postgres: z.string(), redis: z.string(), temporal: z.string(), worker: z.string().optional() }),
 })
 
@@ -22,8 +22,15 @@ export const healthEndpoints = group(
       method: 'GET',
       at: '/ready',
       summary:
-        'Reports whether Postgres, Redis and Temporal answer, and whether a worker in this process polls; 503 names the failing part',
+        'Reports whether the process can take requests: degraded while Redis, Temporal or its worker is away, 503 without Postgres',
       responses: { 200: Readiness },
+    },
+    started: {
+      operationId: 'getStarted',
+      method: 'GET',
+      at: '/started',
+      summary: 'Reports that the process has migrated the database and serves requests',
+      responses: { 200: z.object({ status: z.literal('started') }) },
     },
   },
 )

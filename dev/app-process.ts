@@ -49,7 +49,8 @@ export async function startApp(env: Record<string, string>): Promise<AppProcess>
 
 async function isReady(url: string): Promise<boolean> {
   const response = await fetch(url, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) }).catch(() => undefined)
-  return response?.status === 200
+  const body: unknown = await response?.json().catch(() => undefined)
+  return typeof body === 'object' && body !== null && 'status' in body && body.status === 'ready'
 }
 
 export async function waitUntilReady(url: string, cancelled: AbortSignal): Promise<'ready' | 'late'> {

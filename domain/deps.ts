@@ -1,4 +1,3 @@
 export type { Deps, Retention } from './upkeep/deps.ts'
 
-/** Checks each dependency: 'ok', or the reason for its failure. */
-export type Readiness = () => Promise<{ postgres: string; redis: string; temporal: string; worker?: string }>
+export type { Readiness } from './upkeep/health/readiness.ts'

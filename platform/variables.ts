@@ -49,6 +49,12 @@ const api = {
     .transform(withoutSlash)
     .optional()
     .describe('Address of the Temporal UI, to which the console links. Default: no links.'),
+  METRICS_PORT: whole(0, 65535)
+    .optional()
+    .describe(
+      'Port of `/metrics` for Prometheus, and of `/health`, `/health/started` and `/health/ready`. Default: none.',
+    ),
+  METRICS_HOST: text.default('0.0.0.0').describe('Address on which METRICS_PORT listens. It has no sign-in.'),
   LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')

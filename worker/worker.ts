@@ -204,8 +204,10 @@ const createWorker = async (
 async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: string, work: () => Promise<unknown>) {
   while (!signal.aborted) {
     try {
-      await work()
+      const found = await work()
+      deps.metrics?.swept(what, typeof found === 'number' ? found : undefined)
     } catch (error) {
+      deps.metrics?.sweepFailed(what)
       warnRarely(deps.log, { err: (error as Error).message }, `${what} failed; it will be retried`)
     }
     await sleep(everyMs, signal)

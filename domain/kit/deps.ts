@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis'
 import type { Logger } from 'pino'
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
+import type { Metrics } from './metrics.ts'
 import type { Owners } from './owners.ts'
 import type { Secrets } from './secrets.ts'
 import type { DocumentThreads } from './yaml/threads.ts'
@@ -19,6 +20,8 @@ export type Deps = {
   /** Client for short commands, which fail at once while Redis is unavailable. */
   redis: { client: RedisClient /** Prefix of every key, so that deployments can share a server. */; prefix: string }
   owners: Owners
+  /** Undefined when nobody measures this process. */
+  metrics: Metrics | undefined
   secrets: Secrets
   /** Addresses that the service may call. Includes private networks only if all users are trusted with them. */
   outgoing: GuardOptions

@@ -31,6 +31,8 @@ const MAX_NAMED_STATEMENTS = 200
 
 export type Postgres = {
   db: PrismaClient
+  /** Counts of connections, for those who watch the process. */
+  pool: Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>
   imageChunks: ImageChunks
   fileStore: FileStore
   databaseStore: DatabaseStore
@@ -70,6 +72,7 @@ export function connectPostgres(
     await pool.end()
   }
   return {
+    pool,
     db: withDirectQueries(prisma, pool, statementNameGenerator),
     imageChunks: createImageChunks(pool),
     fileStore: createFileStore(pool),

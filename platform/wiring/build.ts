@@ -32,11 +32,12 @@ import { createRunningAttempts } from '../../domain/turns/run/running-attempts.t
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
+import type { ProcessMetrics } from '../metrics/metrics.ts'
 import { checkSchema } from '../postgres/check-schema.ts'
 import { type PostgresSettings, settleTls } from '../postgres/connection.ts'
 import { applyMigrations } from '../postgres/migrate.ts'
 import { migrationSettings } from '../postgres/migration-settings.ts'
-import { connectPostgres, sharedKey } from '../postgres/postgres.ts'
+import { connectPostgres, type Postgres, sharedKey } from '../postgres/postgres.ts'
 import { toConfigError } from '../postgres/start-failure.ts'
 import { type RedisConnector, redisConnector } from '../redis.ts'
 import type { KeyRing } from '../secrets/encryption-key.ts'
@@ -54,6 +55,8 @@ export type Platform = {
   deps: Deps
   temporal: Temporal
   readiness: Readiness
+  /** Undefined when METRICS_PORT is not set. */
+  metrics: ProcessMetrics | undefined
   /** The way to Postgres, for connections besides the pool's. */
   database: PostgresSettings
   close(): Promise<void>
@@ -76,14 +79,15 @@ export async function buildPlatform(
   const connector = redisConnector(config)
   await waitForPostgres(() => prepareSchema(config, log), log, signal)
   const settled = await waitForPostgres(() => settleTls(config), log, signal)
-  const { db, imageChunks, fileStore, databaseStore, close: closePostgres } = connectPostgres(settled, log)
+  const { db, pool, imageChunks, fileStore, databaseStore, close: closePostgres } = connectPostgres(settled, log)
   const keys = await waitForPostgres(() => readKeys(config, db), log, signal).catch(async (error: unknown) => {
     await closePostgres()
     throw error
   })
   const redis = { client: connector.connect(log), prefix: config.REDIS_PREFIX }
   const temporal = connectTemporal(config, log)
-  const events = buildEvents({ db, redis, log }, connector, keys.eventIds)
+  const metrics = config.METRICS_PORT === undefined ? undefined : await startMetrics(pool)
+  const events = buildEvents({ db, redis, log, metrics }, connector, keys.eventIds)
   const threads = {
     documents: createDocumentThreads(),
     schemas: createSchemaThreads(),
@@ -110,6 +114,7 @@ export async function buildPlatform(
     bash,
     auth: createAuth(config, keys.tokens, log),
     owners,
+    metrics,
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
     deltaClock: createDeltaClock(),
@@ -144,6 +149,7 @@ export async function buildPlatform(
     deps,
     temporal,
     readiness: createReadiness(db, redis.client, temporal),
+    metrics,
     database: {
       DATABASE_URL: settled.DATABASE_URL,
       DATABASE_CA_FILE: settled.DATABASE_CA_FILE,
@@ -166,8 +172,19 @@ export async function buildPlatform(
   }
 }
 
+/** Loads what measures only where it is wanted. */
+async function startMetrics(pool: Postgres['pool']): Promise<ProcessMetrics> {
+  const { createMetrics } = await import('../metrics/metrics.ts')
+  const names = builtinCapabilities.flatMap(({ tools }) => tools.map(({ name }) => name))
+  const metrics = createMetrics(new Set(names))
+  metrics.watch('postgres_total', () => pool.totalCount)
+  metrics.watch('postgres_idle', () => pool.idleCount)
+  metrics.watch('postgres_waiting', () => pool.waitingCount)
+  return metrics
+}
+
 function buildEvents(
-  { db, redis, log }: Pick<Deps, 'db' | 'redis' | 'log'>,
+  { db, redis, log, metrics }: Pick<Deps, 'db' | 'redis' | 'log' | 'metrics'>,
   connector: RedisConnector,
   idKey: Uint8Array,
 ): Deps['events'] {
@@ -178,6 +195,7 @@ function buildEvents(
     log,
     checkMs: CHECK_MS,
     checkWithoutRedisMs: CHECK_WITHOUT_REDIS_MS,
+    onLag: metrics?.relayed,
   })
   const groups = createGroupCommit(recordStatements(db, unavailability))
   return { ids: createEventIds(idKey), broker, mutex: createSessionMutex(), groups, lastContext: {} }

@@ -16,14 +16,29 @@ export async function run(name: string, roles: Role[]): Promise<void> {
   void stopSignal.then(() => setTimeout(() => process.exit(1), FORCED_EXIT_MS).unref())
   const platform = await orExit(() => buildUnlessStopped(config, log, stopSignal))
   if (platform === undefined) process.exit(0)
+  let hasStarted = false
+  const ops = await orExit(() => startOps(config, platform, () => hasStarted))
   const running: Awaited<ReturnType<Role>>[] = []
   for (const role of roles) running.unshift(await role(platform, config, log))
+  hasStarted = true
 
   log.info({ signal: await stopSignal }, 'stopping')
   for (const role of running) await role.stop()
   await platform.close()
+  ops?.close()
   log.info('stopped')
   process.exit(0)
+}
+
+async function startOps(
+  { METRICS_PORT: port, METRICS_HOST: host }: Config,
+  platform: Platform,
+  hasStarted: () => boolean,
+) {
+  const { metrics, readiness } = platform
+  if (port === undefined || metrics === undefined) return undefined
+  const { startOpsServer } = await import('./ops-server.ts')
+  return startOpsServer({ host, port, readiness, hasStarted, readMetrics: metrics.read })
 }
 
 /** Builds the platform, which waits for Postgres. Undefined when the process is stopped meanwhile. */

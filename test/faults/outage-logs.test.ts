@@ -79,7 +79,7 @@ it('an outage that is made good is told in a few warnings', async () => {
   for (const proxy of [postgres, redis]) proxy.cut()
   await ask(idle, Date.now() + AWAY_MS)
   for (const proxy of [postgres, redis]) proxy.mend()
-  const ready = async () => (await call(main.url, 'GET', '/health/ready')).status === 200
+  const ready = async () => (await call(main.url, 'GET', '/health/ready')).body.status === 'ready'
   await waitFor(ready, 'the service to find Postgres and Redis again')
   for (const [index, id] of ids.entries()) {
     await streams[index]?.until((frame) => frame.event === 'session.idled')

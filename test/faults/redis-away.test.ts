@@ -116,7 +116,7 @@ describe('when Redis is back', () => {
   it('events are published over it again', async () => {
     await site.stopRedis()
     await site.startRedis()
-    const ready = async () => (await call(service.url, 'GET', '/health/ready')).status === 200
+    const ready = async () => (await call(service.url, 'GET', '/health/ready')).body.status === 'ready'
     await waitFor(ready, 'the service to find Redis again')
     const relayed = async () => {
       const id = await createSession(service.url)

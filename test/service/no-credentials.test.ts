@@ -18,6 +18,7 @@ import { endpointOf, operations, type Received, send } from '../support/walk.ts'
 const FOR_EVERYBODY = [
   'GET /health',
   'GET /health/ready',
+  'GET /health/started',
   'GET /v1/auth/config',
   'POST /v1/auth/login',
   'POST /v1/auth/register',

@@ -23,6 +23,7 @@ type Decision = 'anybody' | 'has a login' | 'signed in' | 'member' | 'admin' | '
 const DECISIONS: Record<string, Decision> = {
   'GET /health': 'anybody',
   'GET /health/ready': 'anybody',
+  'GET /health/started': 'anybody',
   'GET /v1/auth/config': 'anybody',
   'POST /v1/auth/login': 'anybody',
   'POST /v1/auth/register': 'anybody',
@@ -39,6 +40,7 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/orgs/{org}': 'signed in',
   // The role in the organization of the path counts. See below, and test/service/members.test.ts.
   'PATCH /v1/orgs/{org}': 'signed in',
+  'DELETE /v1/orgs/{org}': 'signed in',
   'GET /v1/orgs/{org}/members': 'signed in',
   'PATCH /v1/orgs/{org}/members/{user_id}': 'signed in',
   'DELETE /v1/orgs/{org}/members/{user_id}': 'signed in',
@@ -47,6 +49,7 @@ const DECISIONS: Record<string, Decision> = {
   'DELETE /v1/orgs/{org}/invitations/{invitation_id}': 'signed in',
   'POST /v1/orgs/join': 'signed in',
   'GET /v1/users': 'member',
+  'DELETE /v1/users/me': 'signed in',
   'POST /v1/users/me/switch-org': 'signed in',
   'GET /v1/agents': 'member',
   'POST /v1/agents': 'member',
@@ -147,11 +150,13 @@ const DECISIONS: Record<string, Decision> = {
 /** Operations that would let a key outlive its user's login or reach beyond its organization. */
 const NOT_FOR_KEYS = [
   'POST /v1/orgs',
+  'DELETE /v1/orgs/{org}',
   'PATCH /v1/orgs/{org}/members/{user_id}',
   'DELETE /v1/orgs/{org}/members/{user_id}',
   'POST /v1/orgs/{org}/invitations',
   'DELETE /v1/orgs/{org}/invitations/{invitation_id}',
   'POST /v1/orgs/join',
+  'DELETE /v1/users/me',
   'POST /v1/users/me/switch-org',
   'POST /v1/auth/api-keys',
   'DELETE /v1/auth/api-keys/{key_id}',
@@ -166,8 +171,14 @@ const ACCESS: Record<Decision, Access> = {
   operator: 'operator',
 }
 
-/** Operations to walk. A logout would end the walk and is covered by test/service/auth.test.ts. */
-const guarded = operations.filter((operation) => !['anybody', 'has a login'].includes(DECISIONS[operation] ?? ''))
+/**
+ * Operations to walk. Without a logout and the deletion of the user, which would end the walk: see auth.test.ts and
+ * deleted-accounts.test.ts.
+ */
+const guarded = operations.filter(
+  (operation) =>
+    !['anybody', 'has a login'].includes(DECISIONS[operation] ?? '') && operation !== 'DELETE /v1/users/me',
+)
 const DEFAULT_ORGANIZATION = 'org_00000000000000000000000000000001'
 const inDefault = { 'X-Org-Id': DEFAULT_ORGANIZATION }
 

@@ -28,6 +28,7 @@ const agent = { name: 'An agent', system_prompt: 'Help.' }
 export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /health': () => [list()],
   'GET /health/ready': () => [list()],
+  'GET /health/started': () => [list()],
   'GET /v1/auth/config': () => [list()],
   'POST /v1/auth/login': (_, { email }) => [{ body: { email, password: 'none of theirs' } }],
   'POST /v1/auth/register': () => [{ body: { email: 'no e-mail', password: '', name: '' } }],
@@ -49,6 +50,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: { name: 'Taken' } },
     { path: other, body: {} },
   ],
+  'DELETE /v1/orgs/{org}': (_, other) => [{ path: other }],
   'GET /v1/orgs/{org}/members': (_, other) => [{ path: other }],
   'PATCH /v1/orgs/{org}/members/{user_id}': (own, other) =>
     strangers(own, other).map((path) => ({ path, body: { role: 'member' } })),
@@ -72,6 +74,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   // Another organization's token would let the caller in, so only a token that does not exist can be sent.
   'POST /v1/orgs/join': () => [{ body: { token: `inv_${'0'.repeat(64)}` } }],
   'GET /v1/users': (_, other) => [list({ search: other.email }), list({ search: other.mark }), list()],
+  'DELETE /v1/users/me': () => [{ succeeds: true }],
   'POST /v1/users/me/switch-org': (_, other) => [{ body: { org_id: other.organization } }],
 
   'GET /v1/agents': (_, other) => [list(), list({ search: other.mark })],

@@ -35,6 +35,7 @@ const OWNERS: Record<string, string[]> = {
   pg: ['platform/', 'worker/'],
   pino: ['platform/', 'domain/kit/', 'domain/events/live/', 'api/http/'],
   preact: ['console/'],
+  'prom-client': ['platform/metrics/'],
   'rate-limiter-flexible': ['api/auth/'],
   re2js: ['domain/session-data/files/grep/'],
   sharp: ['domain/session-data/images/', 'domain/conversation/'],

@@ -192,7 +192,7 @@ spec:
             preStop:
               exec:
                 command: ["sleep", "5"]
-          {{- else }}
+          {{- else if .Values.metrics.port }}
           {{- include "workerProbes" . | nindent 10 }}
           {{- end }}
 {{- end }}
@@ -216,13 +216,12 @@ readinessProbe:
 
 {{- define "workerProbes" -}}
 startupProbe:
-  exec: { command: ["node", "deploy/check-worker.ts"] }
-  periodSeconds: 10
-  timeoutSeconds: 20
-  failureThreshold: 30
+  httpGet: { path: /health/started, port: metrics }
+  periodSeconds: 2
+  failureThreshold: 90
 livenessProbe:
-  exec: { command: ["node", "deploy/check-worker.ts"] }
-  periodSeconds: 60
-  timeoutSeconds: 20
-  failureThreshold: 5
+  httpGet: { path: /health, port: metrics }
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
 {{- end }}

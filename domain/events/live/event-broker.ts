@@ -44,6 +44,8 @@ type BrokerOptions = RelayOptions & {
   /** Interval between comparisons of subscribers with the record, in ms, with and without Redis. */
   checkMs: number
   checkWithoutRedisMs: number
+  /** Measures the way of entries through Redis, in ms. */
+  onLag?: ((ms: number) => void) | undefined
 }
 
 /** Limits of a subscriber's inbox. A subscriber that falls further behind reads the record instead. */
@@ -68,6 +70,7 @@ export function createEventBroker(options: BrokerOptions): EventBroker {
     onEntry: (fields) => dispatch(readers, fields),
     // Not awaited: Postgres may be slow when Redis is back.
     onGap: () => void check(),
+    onLag: options.onLag,
   })
   let checkedAt = performance.now()
   let checking = false

@@ -32,6 +32,8 @@ type Listener = {
   onEntry: (fields: string[]) => void
   /** Called when entries may have been lost. */
   onGap: () => void
+  /** Called with the way through Redis of the newest entry that was read, in ms. */
+  onLag?: ((ms: number) => void) | undefined
 }
 
 /** Number of entries kept in each relay stream. Subscribers that fall further behind read Postgres. */
@@ -89,7 +91,7 @@ async function readPart(
   part: Part,
   log: Logger,
   origin: string,
-  { onEntry, onGap }: Listener,
+  { onEntry, onGap, onLag }: Listener,
   signal: AbortSignal,
 ): Promise<void> {
   const { reader, keys } = part
@@ -109,6 +111,7 @@ async function readPart(
         // Readers in this process have its own entries already.
         for (const [, fields] of entries) if (!isOwn(fields, origin)) onEntry(fields)
         positions[keys.indexOf(key)] = entries.at(-1)?.[0] ?? '0-0'
+        onLag?.(Date.now() - Number.parseInt(entries.at(-1)?.[0] ?? '', 10))
       }
       const isBehind = streams.some(([, entries]) => entries.length === READ_COUNT)
       if (streams.length > 0 && !isBehind) await sleep(PAUSE_MS, signal)

@@ -10,9 +10,11 @@ type RunHere = { id: string; kind: 'turn' | 'execution' }
 
 /**
  * Reports to Temporal the activities that have died with their process. Missing heartbeats would report them too, but
- * some only after minutes: heartbeats are rare where a process may run thousands of activities.
+ * some only after minutes: heartbeats are rare where a process may run thousands of activities. Returns the number of
+ * turns and executions.
  */
-export async function releaseDeadProcesses(deps: Deps): Promise<void> {
+export async function releaseDeadProcesses(deps: Deps): Promise<number> {
+  let released = 0
   for (const number of await takeDead(deps)) {
     const running = await deps.db.$queryRaw<RunHere[]>`
       SELECT DISTINCT t.id, 'turn' AS kind FROM turns t JOIN turn_steps s ON s.turn_id = t.id AND s.process = ${number}::bigint
@@ -27,8 +29,10 @@ export async function releaseDeadProcesses(deps: Deps): Promise<void> {
       })
     })
     if (failed === 0) await forgetDead(deps, number)
+    released += running.length
     if (running.length > 0) deps.log.warn({ process: number, count: running.length }, 'took over from a dead process')
   }
+  return released
 }
 
 async function release(deps: Deps, { id, kind }: RunHere, number: number): Promise<void> {
