@@ -9,10 +9,10 @@ import { migrationSettings } from '../platform/postgres/migration-settings.ts'
 import { toConfigError } from '../platform/postgres/start-failure.ts'
 
 async function main(): Promise<void> {
-  const { settings, variable } = migrationSettings(readConfig({ ...process.env, MIGRATE_ON_START: 'false' }))
+  const settings = migrationSettings(readConfig({ ...process.env, MIGRATE_ON_START: 'false' }))
   const applied = await applyMigrations(settings, { noWayBack: process.argv.includes('--no-way-back') }).catch(
     (error: unknown) => {
-      throw toConfigError(error, variable) ?? error
+      throw toConfigError(error, settings.variable) ?? error
     },
   )
   for (const name of applied) process.stdout.write(`Applied ${name}.\n`)

@@ -260,9 +260,9 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
 /** Applies migrations unless another command does, and checks that the role of the service may use the result. */
 async function prepareSchema(config: Config, log: Logger): Promise<void> {
   if (config.MIGRATE_ON_START) {
-    const { settings, variable } = migrationSettings(config)
+    const settings = migrationSettings(config)
     const applied = await applyMigrations(settings).catch((error: unknown) => {
-      throw toConfigError(error, variable) ?? error
+      throw toConfigError(error, settings.variable) ?? error
     })
     if (applied.length > 0) log.info({ applied }, 'migrations applied')
   }

@@ -119,6 +119,11 @@ describe('a Postgres with TLS and a private authority', () => {
     expect(await connect(settingsOf(parameters, file))).toMatch(sentence)
   })
 
+  it('is named by the variable of migrations', async () => {
+    const settings = { ...settingsOf('sslmode=verify-ca'), variable: 'DATABASE_MIGRATION_URL' }
+    expect(await connect(settings)).toMatch(/^DATABASE_MIGRATION_URL: sslmode=verify-ca needs an authority/)
+  })
+
   it('ends the process with the sentence, and no stack', async () => {
     const { DATABASE_URL } = settingsOf('sslmode=verify-full')
     const { code, output } = await runToEnd('main.ts', { DATABASE_URL })
