@@ -14,6 +14,7 @@ import type { ConsoleOptions } from './console/site.ts'
 import { limitArrival } from './http/arrival.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
 import { createHandle } from './http/handle.ts'
+import { logRequests } from './http/log-requests.ts'
 import { openapiDocument } from './http/openapi.ts'
 import type { SseStreams } from './http/sse.ts'
 import { addDocs } from './pages/docs.ts'
@@ -53,6 +54,8 @@ export type AppOptions = {
   streams: SseStreams
   /** The console; undefined when it is off. */
   console: { temporalUi: ConsoleOptions['temporalUi'] } | undefined
+  /** Adds the caller's organization to the line of a request in the log. */
+  logsOrganization?: boolean
   /** Checks every answer against the contract; for tests. */
   checkAnswers?: boolean
 }
@@ -99,6 +102,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   const app = new Koa({ proxy: options.trustedProxies > 0, maxIpsCount: options.trustedProxies })
   app.use(limitArrival())
   app.use(commonHeaders)
+  app.use(logRequests(deps.log, { withOrganization: options.logsOrganization ?? false }))
   app.use(answerErrors(deps))
   app.use(refuseOwnRequests(deps.outgoing))
   app.use(checkTarget)

@@ -12,6 +12,7 @@ export const apiRole: Role = async ({ deps, readiness, metrics }, config, log) =
     corsOrigins: config.CORS_ALLOWED_ORIGINS,
     trustedProxies: config.TRUSTED_PROXIES,
     readiness,
+    logsOrganization: config.LOG_ORGANIZATION,
     console: consoleOptions(config),
     sse: {
       cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000,

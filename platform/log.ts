@@ -1,11 +1,13 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { logContext } from '../lib/log-context.ts'
 import { unavailability } from './unavailable.ts'
 
 /** Fields in which Postgres quotes the values of a row that it rejects, such as password hashes and prompts. */
 const QUOTES = ['err.detail', 'err.where', 'err.meta.driverAdapterError.cause.detail', 'err.cause.detail']
 
 /**
- * Creates a logger that writes JSON lines, by default to standard output. It never gets bodies, so no message text, key
+ * Creates a logger that writes JSON lines, by default to standard output. A line has the ids of the request and of the
+ * turn in which it was written. It never gets bodies, so no message text, key
  * or token can appear.
  */
 export const createLog = (level: string, name: string, destination?: DestinationStream): Logger =>
@@ -13,6 +15,8 @@ export const createLog = (level: string, name: string, destination?: Destination
     {
       level,
       base: { name },
+      formatters: { level: (label) => ({ level: label }) },
+      mixin: logContext,
       timestamp: pino.stdTimeFunctions.isoTime,
       redact: { paths: QUOTES, remove: true },
       serializers: { err: describeError },

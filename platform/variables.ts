@@ -49,6 +49,7 @@ const api = {
     .transform(withoutSlash)
     .optional()
     .describe('Address of the Temporal UI, to which the console links. Default: no links.'),
+  LOG_ORGANIZATION: flag.describe("`true`: the log's line of a request has the id of the caller's organization."),
   METRICS_PORT: whole(0, 65535)
     .optional()
     .describe(

@@ -19,6 +19,7 @@ import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import { waitForPlace } from '../domain/turns/run/waiting-steps.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
 import { deleteExpired } from '../domain/upkeep/retention.ts'
+import { inLogContext } from '../lib/log-context.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
   BeginOutcome,
@@ -184,6 +185,13 @@ function toOutcome(reasoned: Exclude<Reasoned, { outcome: 'claimed_elsewhere' }>
  * it is only logged here. A caller's mistake is not retried.
  */
 async function run<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
+  const { workflowId } = Context.current().info.workflowExecution ?? {}
+  // The workflow of a turn has the turn's id.
+  if (!workflowId?.startsWith('turn_')) return logged(deps, work)
+  return inLogContext({ turn: workflowId }, () => logged(deps, work))
+}
+
+async function logged<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

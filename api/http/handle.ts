@@ -13,6 +13,7 @@ import {
 import type { Caller, Credential } from '../../domain/identity/auth/caller.ts'
 import type { Actor } from '../../domain/kit/actor.ts'
 import type { CreationAttempt, KeyedRequest } from '../../domain/kit/idempotency-keys.ts'
+import { toId } from '../../domain/kit/ids.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
 import { type AnyAnswer, checksOf, createAnswerChecks } from './answer-checks.ts'
 import { DEFAULT_BODY_BYTES } from './body.ts'
@@ -145,6 +146,7 @@ async function serve(route: Route, ctx: Context): Promise<void> {
   const caller = await authenticate(route, ctx)
   await route.gate?.(ctx)
   const recheck = recheckSlowBody(route, ctx)
+  ctx.state.organization = caller && toId('org', caller.actor.organizationId)
   const owner = caller && (await route.ownerOf(caller.actor.organizationId))
   const hold = route.bodyMemory.hold(owner)
   const turn = route.parseQueue(owner)

@@ -9,6 +9,7 @@ import { createEventIds } from '../../domain/events/log/event-id.ts'
 import { createGroupCommit } from '../../domain/events/log/group-commit.ts'
 import { recordStatements } from '../../domain/events/log/record.ts'
 import { reasonStep } from '../../domain/events/log/steps.ts'
+import { toId } from '../../domain/kit/ids.ts'
 import { createOwners } from '../../domain/kit/owners.ts'
 import { createSessionMutex } from '../../domain/kit/session-mutex.ts'
 import { createDocumentThreads } from '../../domain/kit/yaml/threads.ts'
@@ -29,6 +30,7 @@ import { raiseFence } from '../../domain/turns/run/attempt.ts'
 import { createDeltaClock } from '../../domain/turns/run/delta-clock.ts'
 import { reason } from '../../domain/turns/run/reason.ts'
 import { createRunningAttempts } from '../../domain/turns/run/running-attempts.ts'
+import { inLogContext } from '../../lib/log-context.ts'
 import type { GuardOptions } from '../../lib/outgoing/guard.ts'
 import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Config } from '../config.ts'
@@ -119,7 +121,8 @@ export async function buildPlatform(
     workflows: temporal,
     deltaClock: createDeltaClock(),
     attempts: createRunningAttempts({
-      run: (turn, iteration, attempt) => reason(deps, turn, iteration, attempt),
+      run: (turn, iteration, attempt) =>
+        inLogContext({ turn: toId('turn', turn.turnId) }, () => reason(deps, turn, iteration, attempt)),
       raise: (turn, iteration, fences) => raiseFence(deps, turn, reasonStep(iteration), fences),
       places: config.MAX_MODEL_CALLS,
     }),

@@ -148,6 +148,7 @@ const apiOptions = (config: Config, platform: Platform, options: TestOptions): A
   trustedProxies: config.TRUSTED_PROXIES,
   readiness: platform.readiness,
   console: consoleOptions(config),
+  logsOrganization: config.LOG_ORGANIZATION,
   sse: {
     cycleMs: 300_000,
     monitoringCycleMs: 600_000,

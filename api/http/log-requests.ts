@@ -1,0 +1,34 @@
+import type { Context, Middleware } from 'koa'
+import type { Logger } from 'pino'
+import { inLogContext } from '../../lib/log-context.ts'
+
+/** Probes come every few seconds, and say nothing. */
+const QUIET = /^\/health(\/|$)/
+
+/**
+ * Logs one line for each request when its answer has been sent, or broken off: method, route (not the path, which has
+ * ids), status and time in ms. A stream's line comes at its end. All lines of a request have its id.
+ */
+export const logRequests =
+  (log: Logger, { withOrganization }: { withOrganization: boolean }): Middleware =>
+  (ctx, next) => {
+    const startedAt = performance.now()
+    ctx.res.once('close', () => {
+      const fields = { ...describe(ctx), ms: Math.round(performance.now() - startedAt), requestId: ctx.state.requestId }
+      const organization = withOrganization ? { organization: ctx.state.organization } : {}
+      const level = ctx.status >= 500 ? 'error' : QUIET.test(ctx.path) ? 'debug' : 'info'
+      log[level]({ ...fields, ...organization }, 'request')
+    })
+    return inLogContext({ requestId: ctx.state.requestId }, next)
+  }
+
+/** A path that no route matches may be anything, and is left out. */
+function describe(ctx: Context): { method: string; route: string | null; status: number; aborted?: true } {
+  // The router notes the route's pattern.
+  const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }
+  const { method, status } = ctx
+  return {
+    ...{ method, route: typeof route === 'string' ? route : null, status },
+    ...(!ctx.res.writableFinished && { aborted: true }),
+  }
+}
