@@ -2,6 +2,7 @@ import type { Middleware } from 'koa'
 import { describeError, type ErrorCode } from '../../contract/errors.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { DomainError, type ErrorKind } from '../../domain/kit/errors.ts'
+import { refersToNothing } from '../../domain/kit/wait-for-locks.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 
 const STATUS_OF_KIND: Record<ErrorKind, number> = {
@@ -99,6 +100,7 @@ function describe(error: unknown, unavailability: ReturnType<Deps['unavailabilit
     const { kind, message, code, field } = error
     return { status: STATUS_OF_KIND[kind], message, code, field, headers }
   }
+  if (refersToNothing(error)) return { status: 409, message: GONE, headers: {} }
   if (unavailability === undefined) return undefined
   const headers = { 'Retry-After': '2' }
   return unavailability === 'overloaded'
@@ -106,6 +108,7 @@ function describe(error: unknown, unavailability: ReturnType<Deps['unavailabilit
     : { status: 503, message: AWAY, headers }
 }
 
+const GONE = 'Something that the request refers to was deleted meanwhile; look again'
 const OVERLOADED = 'The service is too busy; nothing was done, try again'
 const AWAY =
   'A part of the service does not answer; try again, with the same Idempotency-Key if the request creates something'

@@ -3,6 +3,8 @@ import { tooMany } from './errors.ts'
 
 /** Postgres's code of lock_not_available. */
 const LOCKED = '55P03'
+/** Postgres's code of foreign_key_violation. */
+const FOREIGN_KEY = '23503'
 
 /** Maximum number of waits, of a second each, for other changes. */
 const MAX_WAITS = 20
@@ -23,6 +25,9 @@ export async function waitForLocks<T>(change: () => Promise<T>, what: string, si
   }
   throw tooMany(`${what} being changed by others; try again`, 2)
 }
+
+/** Whether a write failed because a row that it refers to is gone: its user, organization or session was deleted meanwhile. */
+export const refersToNothing = (error: unknown): boolean => codeOf(error) === FOREIGN_KEY
 
 /** Returns Postgres's code of an error by the driver or by Prisma, which keeps the driver's error in `meta`. */
 function codeOf(error: unknown): unknown {

@@ -43,9 +43,12 @@ const rankOf = (operation: string): number =>
   [/^(?!DELETE)(?!.*cancel$)/, /cancel$/, /^DELETE/].findIndex((rank) => rank.test(operation))
 
 /** Returns valid requests of all operations that write, one for each. */
+/** Operations that would end the walk: nothing is left to write to. */
+const ENDS = ['DELETE /v1/orgs/{org}', 'DELETE /v1/users/me']
+
 async function writesOf(owner: Owner): Promise<Write[]> {
   const walked = operations
-    .filter((operation) => isWrite(operation) && !operation.startsWith('POST /v1/auth/'))
+    .filter((operation) => isWrite(operation) && !operation.startsWith('POST /v1/auth/') && !ENDS.includes(operation))
     .sort((a, b) => rankOf(a) - rankOf(b))
     .flatMap((operation) =>
       plan(operation, owner.ids, owner.ids)

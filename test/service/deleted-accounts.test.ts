@@ -108,6 +108,18 @@ describe('a user', () => {
     expect((await send('GET', `/v1/orgs/${first.id}`, heir)).status).toBe(200)
   })
 
+  it('may be writing meanwhile, which is answered with a sentence', async () => {
+    const users = await Promise.all(Array.from({ length: 4 }, () => registerUser(service.url)))
+    const answers = await Promise.all(
+      users.flatMap((user) => [
+        ...[1, 2, 3].map(() => send('POST', '/v1/orgs', user, { name: 'Last' })),
+        send('DELETE', '/v1/users/me', user),
+        ...[1, 2, 3].map(() => send('POST', '/v1/orgs', user, { name: 'Last' })),
+      ]),
+    )
+    expect(answers.map(({ status }) => status).filter((status) => status >= 500)).toEqual([])
+  })
+
   it('stays if the configuration names it, or if it is an API key that asks', async () => {
     const admin = await logInUser(service.url, ADMIN)
     expectError(await send('DELETE', '/v1/users/me', admin), 409, 'The configuration names this user')
