@@ -111,7 +111,12 @@ describe('a provider that answers', () => {
     const [turn] = await listTurns(service.url, id)
     await waitForEvent(service.url, id, 'reason.started')
     await sleep(afterMs)
-    await withClient(service, (client) => client.workflow.getHandle(turn.id).cancel())
+    await withClient(service, async (client) => {
+      const workflow = client.workflow.getHandle(turn.id)
+      // A busy process tells Temporal of a turn after a while.
+      await waitFor(() => workflow.describe().catch(() => undefined), 'the workflow')
+      await workflow.cancel()
+    })
     const events = await waitUntilIdle(service.url, id)
     expectSoundRecord(events)
     expect(typesOf(events).slice(-2)).toEqual(['turn.cancelled', 'session.idled'])
