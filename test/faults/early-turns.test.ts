@@ -10,7 +10,7 @@ import { startProxy } from '../support/proxy.ts'
 import { answerOf, compactTypes, expectSoundRecord, firstTurnTypes, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
-import { withClient } from '../support/temporal.ts'
+import { withClient, withWorkflow } from '../support/temporal.ts'
 import { cancel, listTurns, post, waitForEvent } from '../support/turns.ts'
 import { playUpgraded } from '../unit/workflows/scenarios.ts'
 
@@ -111,12 +111,7 @@ describe('a provider that answers', () => {
     const [turn] = await listTurns(service.url, id)
     await waitForEvent(service.url, id, 'reason.started')
     await sleep(afterMs)
-    await withClient(service, async (client) => {
-      const workflow = client.workflow.getHandle(turn.id)
-      // A busy process tells Temporal of a turn after a while.
-      await waitFor(() => workflow.describe().catch(() => undefined), 'the workflow')
-      await workflow.cancel()
-    })
+    await withWorkflow(service, turn.id, (workflow) => workflow.cancel())
     const events = await waitUntilIdle(service.url, id)
     expectSoundRecord(events)
     expect(typesOf(events).slice(-2)).toEqual(['turn.cancelled', 'session.idled'])

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Client, WorkflowHandle } from '@temporalio/client'
 import { failOrphans } from '../../domain/turns/sweep/orphans.ts'
 import {
   call,
@@ -15,7 +14,7 @@ import { killProcesses } from '../support/process.ts'
 import { startProxy } from '../support/proxy.ts'
 import { answerOf, eventsOfTurn, expectSoundRecord, turnsOf, typesOf } from '../support/record.ts'
 import { startService, type TestOptions, type TestService } from '../support/service.ts'
-import { withClient } from '../support/temporal.ts'
+import { withWorkflow } from '../support/temporal.ts'
 import { createWorkerPool } from '../support/workers.ts'
 
 /** Duration of SPOKEN plus half a second. */
@@ -44,13 +43,6 @@ async function startTurn({ url }: TestService, step: object, until: string, text
   return { id, turnId: posts[0].id.replace('message_', 'turn_') }
 }
 
-/** Waits until Temporal has the workflow: a turn may begin before. */
-const withWorkflow = (service: TestService, turnId: string, work: (handle: WorkflowHandle) => Promise<unknown>) =>
-  withClient(service, async (client: Client) => {
-    const handle = client.workflow.getHandle(turnId)
-    await waitFor(() => handle.describe().catch(() => undefined), 'the workflow')
-    return work(handle)
-  })
 const terminate = (service: TestService, { turnId }: Started) =>
   withWorkflow(service, turnId, (handle) => handle.terminate('a test'))
 

@@ -13,7 +13,7 @@ import {
 import { toUuid } from '../support/ids.ts'
 import { answerOf, compactTypes, eventsOfTurn, expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
-import { withClient } from '../support/temporal.ts'
+import { withWorkflow } from '../support/temporal.ts'
 import {
   callsOf,
   cancel,
@@ -170,7 +170,7 @@ describe('cancelling a turn that runs', () => {
   it('in Temporal itself has the same end', async () => {
     const { id, turns } = await createBusySession(api, 1, [SLOW_TEXT, { text: 'next' }])
     await waitForEvent(api, id, 'output.message.delta', 2)
-    await withClient({}, (client) => client.workflow.getHandle(turns[0] ?? '').cancel())
+    await withWorkflow({}, turns[0] ?? '', (workflow) => workflow.cancel())
     const events = await waitUntilIdle(api, id)
     expectSoundRecord(events)
     const end = events.find((event) => event.type === 'turn.cancelled')

@@ -1,4 +1,5 @@
 import { Client, Connection, type WorkflowHandle, WorkflowNotFoundError } from '@temporalio/client'
+import { waitFor } from './http.ts'
 
 /** Service whose Temporal a test queries. Without a configuration it is the Temporal server of the test run. */
 export type TemporalPlace = { config?: { TEMPORAL_ADDRESS: string; TEMPORAL_NAMESPACE: string } }
@@ -12,6 +13,18 @@ export async function withClient<T>({ config }: TemporalPlace, work: (client: Cl
     await connection.close()
   }
 }
+
+/** Runs `work` with the workflow of a turn, once Temporal knows it: a busy process tells Temporal after a while. */
+export const withWorkflow = <T>(
+  service: TemporalPlace,
+  turnId: string,
+  work: (workflow: WorkflowHandle) => Promise<T>,
+): Promise<T> =>
+  withClient(service, async (client) => {
+    const workflow = client.workflow.getHandle(turnId)
+    await waitFor(() => workflow.describe().catch(() => undefined), `the workflow of ${turnId}`)
+    return work(workflow)
+  })
 
 /** Where a step runs: in a workflow task at first, later as an activity. */
 export type RunPlace = 'workflow_task' | 'activity'
