@@ -21,7 +21,8 @@ export type AppProcess = {
 export async function startApp(env: Record<string, string>): Promise<AppProcess> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', 'main.ts'], {
     cwd: ROOT,
-    env: { ...process.env, ...env },
+    // A line for each request would hide what the launcher says.
+    env: { LOG_LEVEL: 'warn', ...process.env, ...env },
     // Ctrl-C must reach only the launcher, which stops the app before the services that it needs.
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit'],

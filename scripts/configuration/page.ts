@@ -14,7 +14,7 @@ All configuration is by environment variables. An empty variable counts as absen
 
 \`npm start\` also reads \`POSTGRES_PORT\`, \`REDIS_PORT\`, \`TEMPORAL_PORT\` and \`TEMPORAL_UI_PORT\`, and \`npm run start:full\` also
 \`IDENTITY_PROVIDER_PORT\`. They start only the services that have no address: if \`DATABASE_URL\`, \`REDIS_URL\` or \`TEMPORAL_ADDRESS\` is
-set, that service is used as it is.
+set, that service is used as it is. Their \`LOG_LEVEL\` is \`warn\` unless it is given.
 `
 
 type Schema = {
