@@ -14,15 +14,16 @@ export const logRequests =
   (ctx, next) => {
     const startedAt = performance.now()
     ctx.res.once('close', () => {
-      const fields = { ...describe(ctx), ms: Math.round(performance.now() - startedAt), requestId: ctx.state.requestId }
+      const described = describe(ctx)
+      const fields = { ...described, ms: Math.round(performance.now() - startedAt), requestId: ctx.state.requestId }
       const organization = withOrganization ? { organization: ctx.state.organization } : {}
-      const level = ctx.status >= 500 ? 'error' : QUIET.test(ctx.path) ? 'debug' : 'info'
+      const level = ctx.status === 500 ? 'error' : QUIET.test(described.route ?? '') ? 'debug' : 'info'
       log[level]({ ...fields, ...organization }, 'request')
     })
     return inLogContext({ requestId: ctx.state.requestId }, next)
   }
 
-/** A path that no route matches may be anything, and is left out. */
+/** The path is left out: without a route it may be anything, even malformed, on which Koa throws. */
 function describe(ctx: Context): { method: string; route: string | null; status: number; aborted?: true } {
   // The router notes the route's pattern.
   const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }

@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import type { Metrics } from '../../domain/kit/metrics.ts'
 import { call, createScriptedSession, type Json, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -20,6 +21,16 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
+/** Sends a request for a malformed target. Returns the head of the answer. */
+function sendTarget(url: string, target: string): Promise<string> {
+  const { hostname, port } = new URL(url)
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => socket.end(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`))
+    socket.once('data', (data) => resolve(data.toString('latin1')))
+    socket.once('error', reject)
+  })
+}
+
 const withMessage = (msg: string) => lines.filter((line) => line.msg === msg)
 
 it('have a line for each request, and its id in all of its lines', async () => {
@@ -31,6 +42,7 @@ it('have a line for each request, and its id in all of its lines', async () => {
   await waitUntilIdle(service.url, id)
   await call(service.url, 'GET', `/v1/nowhere/${id}`)
   await call(service.url, 'GET', '/health')
+  expect(await sendTarget(service.url, 'http://[')).toMatch(/^HTTP\/1.1 400 /)
   stream.close()
   const route = '/v1/sessions/:session_id'
   await waitFor(

@@ -15,10 +15,14 @@ describe('the memory of a value', () => {
     ['a long text of two bytes a character', () => `"${'я'.repeat(1_500_000)}"`],
   ])('is estimated at about half to twice of what V8 takes for %s', async (_, toJson) => {
     const json = toJson()
-    const before = await leastLiveBytes()
-    const value: unknown = JSON.parse(json)
-    const bytes = (await leastLiveBytes()) - before
-    const ratio = estimateHeapBytes(value) / bytes
+    // In a process that has run other files, their garbage may be collected meanwhile.
+    let ratio = Number.NaN
+    for (let tries = 0; tries < 3 && !(ratio > 0); tries++) {
+      const before = await leastLiveBytes()
+      const value: unknown = JSON.parse(json)
+      const bytes = (await leastLiveBytes()) - before
+      ratio = estimateHeapBytes(value) / bytes
+    }
     expect(ratio).toBeGreaterThan(0.4)
     expect(ratio).toBeLessThan(2.5)
   })
