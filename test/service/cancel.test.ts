@@ -44,7 +44,7 @@ async function expectCancelledTurn(id: string, turnId: string): Promise<void> {
   const turn = await getTurn(api, id, turnId)
   expect(turn).toMatchObject({ status: 'cancelled', pending_tool_calls: [], error: null, error_code: null })
   expect(turn.finished_at).toMatch(/Z$/)
-  expect(await workflowEnd({}, turnId)).toMatch(/^(CANCELLED|COMPLETED)$/)
+  expect(await withWorkflow({}, turnId, () => workflowEnd({}, turnId))).toMatch(/^(CANCELLED|COMPLETED)$/)
 }
 
 describe('cancelling a turn that runs', () => {

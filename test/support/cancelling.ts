@@ -37,11 +37,7 @@ export function typesAtEnd(events: Json[], turnId: string, count: number): strin
 export const workflowEnd = (service: TemporalPlace, turnId: string): Promise<string> =>
   withClient(service, (client) =>
     waitFor(async () => {
-      // A busy process tells Temporal of a turn after a while.
-      const workflow = await client.workflow
-        .getHandle(turnId)
-        .describe()
-        .catch(() => undefined)
-      return workflow !== undefined && workflow.status.name !== 'RUNNING' && workflow.status.name
+      const { status } = await client.workflow.getHandle(turnId).describe()
+      return status.name !== 'RUNNING' && status.name
     }, `the workflow of ${turnId} to end`),
   )
