@@ -94,8 +94,12 @@ const turnOf = async (id: string): Promise<string> => (await ask('GET', `/${id}/
 const untilWorkflowEnds = (turnId: string) =>
   withClient(service, (client) =>
     waitFor(async () => {
-      const { status } = await client.workflow.getHandle(turnId).describe()
-      return status.name !== 'RUNNING' && status.name
+      // A busy process tells Temporal of a turn after a while.
+      const workflow = await client.workflow
+        .getHandle(turnId)
+        .describe()
+        .catch(() => undefined)
+      return workflow !== undefined && workflow.status.name !== 'RUNNING' && workflow.status.name
     }, 'the workflow to end'),
   )
 
