@@ -201,11 +201,11 @@ const createWorker = async (
   })
 
 /** Repeats `work`, each time `everyMs` after it has ended. A failure is logged; the next run makes up for it. */
-async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: string, work: () => Promise<unknown>) {
+async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: string, work: () => Promise<number>) {
   while (!signal.aborted) {
     try {
       const found = await work()
-      deps.metrics?.swept(what, typeof found === 'number' ? found : undefined)
+      deps.metrics?.swept(what, found)
     } catch (error) {
       deps.metrics?.sweepFailed(what)
       warnRarely(deps.log, { err: (error as Error).message }, `${what} failed; it will be retried`)
@@ -235,12 +235,16 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
     repeat(deps, SYNC_MS, signal, 'telling Temporal of schedules', () => syncSchedules(deps)),
     repeat(deps, FIND_LATE_MS, signal, 'finding late schedules', () => findLateSchedules(deps, late)),
     repeat(deps, RECONCILE_MS, signal, 'comparing turns with Temporal', async () => {
-      cursor = await failOrphans(deps, cursor)
+      const page = await failOrphans(deps, cursor)
+      cursor = page.cursor
+      return page.found
     }),
     repeat(deps, SWEEP_MS, signal, 'starting executions', () => startLostExecutions(deps, sweptExecutions)),
     repeat(deps, SWEEP_MS, signal, 'ending executions', () => notifyEndedTurns(deps)),
     repeat(deps, RECONCILE_MS, signal, 'comparing executions with Temporal', async () => {
-      executionCursor = await failLostExecutions(deps, executionCursor)
+      const page = await failLostExecutions(deps, executionCursor)
+      executionCursor = page.cursor
+      return page.found
     }),
   ])
 }

@@ -18,14 +18,15 @@ const CONTENTS = [
 ] as const
 
 /**
- * Removes the contents of deleted organizations, and then their rows once nothing is under way there. Meant to be called
- * periodically, and may be killed at any time. Throws the signal's reason when it aborts.
+ * Removes the contents of deleted organizations, and then their rows once nothing is under way there. Returns how many
+ * were left. Meant to be called periodically, and may be killed at any time. Throws the signal's reason when it aborts.
  */
-export async function sweepDeletedOrganizations(deps: Deps, signal: AbortSignal): Promise<void> {
+export async function sweepDeletedOrganizations(deps: Deps, signal: AbortSignal): Promise<number> {
   const deleted = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND ${inShareSql(deps, Prisma.sql`id`)}
     ORDER BY deleted_at LIMIT ${ORGANIZATIONS}`
   for (const { id } of deleted) await removeContents(deps, id, signal)
+  return deleted.length
 }
 
 async function removeContents(deps: Deps, organizationId: string, signal: AbortSignal): Promise<void> {

@@ -1,10 +1,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Gauge as GaugeName, Metrics, ObservedEvent } from '../../domain/kit/metrics.ts'
+import { TurnErrorCode } from '../../contract/errors.ts'
+import type { AttemptReason, Gauge as GaugeName, Metrics } from '../../domain/kit/metrics.ts'
 
 const SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800]
+const ATTEMPT_REASONS: AttemptReason[] = ['first', 'retry', 'taken_over']
 const PREFIX = 'agent_sessions_'
 /** Time for the metrics of Temporal's library, which has a server of its own on this machine. */
 const TEMPORAL_TIMEOUT_MS = 1000
+/** Name of a process's own task queue, which has the number of the process. */
+const OWN_QUEUE = /(task_queue="[^"/]*)\/[^"]*"/g
 
 export type ProcessMetrics = Metrics & {
   /** Returns all metrics in Prometheus's text format. */
@@ -29,11 +33,13 @@ export function createMetrics(toolNames: ReadonlySet<string>): ProcessMetrics {
   const turns = counter('turns_total', 'Turns that ended, and the code of failures.', ['end', 'code'])
   const turnSeconds = seconds('turn_seconds', 'From the message to the end of its turn.', ['end'])
   const queueSeconds = seconds('turn_queue_seconds', 'From the message to the start of its turn.')
-  const attempts = counter('attempts_total', 'Attempts at model calls: first, or again after a failure or a death.', [
+  const attempts = counter('attempts_total', 'Attempts at steps: the first, after a failed call, after a death.', [
     'reason',
   ])
-  const retries = counter('model_retries_total', 'Model calls that failed and are made again.')
-  const calls = counter('model_calls_total', 'Model calls that ended.', ['provider', 'outcome'])
+  const calls = counter('model_calls_total', 'Model calls that ended; retry: failed, and made again.', [
+    'provider',
+    'outcome',
+  ])
   const callSeconds = seconds('model_call_seconds', 'From the request to the end of the answer.', ['provider'])
   const firstToken = seconds('first_token_seconds', "From the request to the first part of the model's answer.", [
     'provider',
@@ -43,6 +49,8 @@ export function createMetrics(toolNames: ReadonlySet<string>): ProcessMetrics {
   const tools = counter('tool_calls_total', 'Calls of tools that ended.', ['tool', 'outcome'])
   const toolSeconds = seconds('tool_call_seconds', 'Time of calls that the service ran.', ['tool'])
   const events = counter('events_total', 'Events that were recorded.')
+  const sent = counter('events_sent_total', 'Events passed on to streams.', ['how'])
+  const delivery = seconds('delivery_seconds', 'From the record of an event to its live stream.')
   const relay = seconds('relay_seconds', 'From the publication of an entry to its arrival from Redis.')
   const sweeps = counter('sweeps_total', 'Runs of the periodic sweeps.', ['sweep', 'outcome'])
   const found = counter('sweep_found_total', 'Items that sweeps found and took care of.', ['sweep'])
@@ -52,16 +60,17 @@ export function createMetrics(toolNames: ReadonlySet<string>): ProcessMetrics {
     postgres_idle: { name: 'postgres_connections_idle', help: 'Unused ones of these.' },
     postgres_waiting: { name: 'postgres_waiting', help: 'Requests that wait for a connection.' },
   }
+  // A rate needs the value before the first one.
+  for (const code of TurnErrorCode.options) turns.inc({ end: 'failed', code }, 0)
+  for (const end of ['completed', 'cancelled']) turns.inc({ end, code: '' }, 0)
+  for (const reason of ATTEMPT_REASONS) attempts.inc({ reason }, 0)
   const toolOf = (name: unknown) => (typeof name === 'string' && toolNames.has(name) ? name : 'other')
 
-  const observers: Record<string, (data: Data, at: number, of: readonly ObservedEvent[]) => void> = {
-    'turn.started': ({ turn_id }, at) => queueSeconds.observe(sinceCreation(turn_id, at)),
+  const observers: Record<string, (data: Data, at: number) => void> = {
+    'turn.started': ({ turn_id }, at) => queueSeconds.observe(secondsSince(turn_id, at)),
     'turn.completed': (data, at) => endTurn('completed', data, at),
     'turn.failed': (data, at) => endTurn('failed', data, at),
     'turn.cancelled': (data, at) => endTurn('cancelled', data, at),
-    'output.message.started': (_data, _at, of) =>
-      attempts.inc({ reason: of.some(({ type }) => type === 'reason.started') ? 'first' : 'again' }),
-    'reason.retrying': () => retries.inc(),
     'llm.generation': ({ metadata = {} }) => countCall(metadata),
     'tool.completed': ({ tool_name, status, duration_ms }) => {
       const tool = toolOf(tool_name)
@@ -71,7 +80,7 @@ export function createMetrics(toolNames: ReadonlySet<string>): ProcessMetrics {
   }
   const endTurn = (end: string, { turn_id, error_code }: Data, at: number) => {
     turns.inc({ end, code: String(error_code ?? '') })
-    turnSeconds.observe({ end }, sinceCreation(turn_id, at))
+    turnSeconds.observe({ end }, secondsSince(turn_id, at))
   }
   const countCall = (metadata: CallMetadata) => {
     const provider = metadata.provider ?? 'unknown'
@@ -88,12 +97,19 @@ export function createMetrics(toolNames: ReadonlySet<string>): ProcessMetrics {
   return {
     recorded: (recorded) => {
       events.inc(recorded.length)
-      for (const event of recorded) observers[event.type]?.(event.data as Data, Date.parse(event.ts), recorded)
+      for (const event of recorded) observers[event.type]?.(event.data as Data, Date.parse(event.ts))
+    },
+    attempted: (reason) => attempts.inc({ reason }),
+    retried: (provider) => calls.inc({ provider, outcome: 'retry' }),
+    sent: (passed, how) => {
+      sent.inc({ how }, passed.length)
+      if (how === 'live') delivery.observe(secondsSince(passed[0]?.id, Date.now()))
     },
     relayed: (lagMs) => relay.observe(Math.max(0, lagMs) / 1000),
     swept: (sweep, count) => {
       sweeps.inc({ sweep, outcome: 'done' })
-      if (count) found.inc({ sweep }, count)
+      sweeps.inc({ sweep, outcome: 'failed' }, 0)
+      found.inc({ sweep }, count)
     },
     sweepFailed: (sweep) => sweeps.inc({ sweep, outcome: 'failed' }),
     watch: (gauge, read) => {
@@ -132,13 +148,14 @@ type CallMetadata = {
   cost_usd?: string | null
 }
 
-/** Returns the seconds since a turn was accepted: its id begins with the time in ms. */
-function sinceCreation(turnId: string | undefined, at: number): number {
-  const created = Number.parseInt(turnId?.slice('turn_'.length, 'turn_'.length + 12) ?? '', 16)
-  return Number.isNaN(created) ? 0 : Math.max(0, at - created) / 1000
+/** Returns the seconds from the making of an id on the wire to a time in ms. A UUIDv7 begins with its time. */
+function secondsSince(id: string | undefined, at: number): number {
+  const since = Number.parseInt(id?.split('_', 2)[1]?.slice(0, 12) ?? '', 16)
+  return Number.isNaN(since) ? 0 : Math.max(0, at - since) / 1000
 }
 
 const readTemporal = (address: string): Promise<string> =>
   fetch(`http://${address}/metrics`, { signal: AbortSignal.timeout(TEMPORAL_TIMEOUT_MS) })
     .then((answer) => answer.text())
+    .then((text) => text.replace(OWN_QUEUE, '$1/process"'))
     .catch(() => '')

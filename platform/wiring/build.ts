@@ -151,7 +151,7 @@ export async function buildPlatform(
   return {
     deps,
     temporal,
-    readiness: createReadiness(db, redis.client, temporal),
+    readiness: createReadiness(db, redis.client, temporal, signal),
     metrics,
     database: {
       DATABASE_URL: settled.DATABASE_URL,

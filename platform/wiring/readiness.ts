@@ -5,8 +5,9 @@ import type { Temporal } from '../temporal/temporal.ts'
 
 const PING_TIMEOUT_MS = 2000
 
+/** Creates the check of a process, which is stopping once `stopping` has aborted. */
 export const createReadiness =
-  (db: PrismaClient, redis: RedisClient, temporal: Temporal): Readiness =>
+  (db: PrismaClient, redis: RedisClient, temporal: Temporal, stopping: AbortSignal): Readiness =>
   async () => {
     const [postgres, redisState, temporalState] = await Promise.all([
       state(withLimit(db.$queryRaw`SELECT 1`)),
@@ -14,7 +15,13 @@ export const createReadiness =
       state(temporal.ping(PING_TIMEOUT_MS)),
     ])
     const worker = temporal.workerState()
-    return { postgres, redis: redisState, temporal: temporalState, ...(worker === undefined ? {} : { worker }) }
+    return {
+      postgres,
+      redis: redisState,
+      temporal: temporalState,
+      ...(worker === undefined ? {} : { worker }),
+      ...(stopping.aborted ? { process: 'stopping' as const } : {}),
+    }
   }
 
 const state = (probe: Promise<unknown>): Promise<string> =>

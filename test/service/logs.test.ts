@@ -17,7 +17,8 @@ beforeAll(async () => {
   // Writes a line wherever events are recorded.
   const recorded: Metrics['recorded'] = ([event]) => platform.deps.log.info({ first: event?.type }, 'recorded')
   const nothing = () => {}
-  platform.deps.metrics = { recorded, relayed: nothing, swept: nothing, sweepFailed: nothing, watch: nothing }
+  const others = { attempted: nothing, retried: nothing, sent: nothing, relayed: nothing }
+  platform.deps.metrics = { recorded, ...others, swept: nothing, sweepFailed: nothing, watch: nothing }
 })
 afterAll(() => service.stop())
 

@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { freePorts } from '../../dev/services/index.ts'
 import { startOpsServer } from '../../platform/wiring/ops-server.ts'
+import { createReadiness } from '../../platform/wiring/readiness.ts'
 import { createScriptedSession, waitFor, waitUntilIdle } from '../support/http.ts'
-import { killProcesses, startApiProcess } from '../support/process.ts'
+import { killProcesses, runToEnd, startApiProcess } from '../support/process.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 import { post } from '../support/turns.ts'
@@ -12,9 +13,10 @@ const TURN = [{ tool_calls: [{ id: 'a', name: 'add', arguments: { a: 1, b: 2 } }
 
 let service: TestService
 let text: string
+let port = 0
 beforeAll(async () => {
   service = await startService({ worker: false })
-  const [port = 0] = await freePorts(1)
+  ;[port = 0] = await freePorts(1)
   const process = await startApiProcess(service, 'main.ts', { METRICS_PORT: `${port}`, METRICS_HOST: '127.0.0.1' })
   const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`)
   expect(await (await get('/health/started')).text()).toBe('started')
@@ -58,13 +60,22 @@ it('count a turn with a tool', () => {
   expect(value('agent_sessions_first_token_seconds_count{provider="llmsim"}')).toBe(2)
   expect(value('agent_sessions_attempts_total{reason="first"}')).toBe(2)
   expect(value('agent_sessions_tool_calls_total{tool="add",outcome="success"}')).toBe(1)
+  expect(value('agent_sessions_attempts_total{reason="taken_over"}')).toBe(0)
+  expect(value('agent_sessions_turns_total{end="failed",code="internal_error"}')).toBe(0)
+  expect(value('agent_sessions_sweep_found_total{sweep="comparing turns with Temporal"}')).toBe(0)
   expect(value('agent_sessions_streams')).toBe(1)
+  // The stream gets what is recorded after its start. The session's first event may be older.
+  expect(value('agent_sessions_events_sent_total{how="live"}')).toBeGreaterThan(10)
+  expect(value('agent_sessions_delivery_seconds_count')).toBeGreaterThan(1)
+  expect(value('agent_sessions_delivery_seconds_sum')).toBeLessThan(5)
   expect(value('agent_sessions_postgres_connections')).toBeGreaterThan(0)
 })
 
 it('say nothing about whose it was', () => {
   const labels = [...text.matchAll(/\w+="([^"]*)"/g)].map(([, value = '']) => value)
   expect(labels.length).toBeGreaterThan(100)
+  expect(labels.filter((value) => value.includes('/'))).toContainEqual(expect.stringMatching(/\/process$/))
+  expect(labels.filter((value) => /\/(?!process$)/.test(value))).toEqual([])
   const ids = labels.filter((value) => /[0-9a-f]{16}|(session|agent|org|turn)_[0-9a-f]/.test(value))
   expect(ids).toEqual([])
 })
@@ -77,6 +88,15 @@ it('have every metric that the dashboard and the alerts name', async () => {
     ...alerts.groups[0].rules.map(({ expr }: { expr: string }) => expr),
   ]
   expect(alerts.groups[0].rules).toHaveLength(10)
+  const rule = {
+    alert: expect.stringMatching(/^[A-Z][A-Za-z]+$/),
+    expr: expect.any(String),
+    labels: { severity: expect.stringMatching(/^(page|ticket)$/) },
+    annotations: { summary: expect.stringMatching(/\.$/) },
+  }
+  for (const { for: _, ...given } of alerts.groups[0].rules) expect(given).toEqual(rule)
+  const guide = await readFile('docs/operations.md', 'utf8')
+  for (const { alert } of alerts.groups[0].rules) expect(guide).toContain(`| \`${alert}\` `)
   expect(expressions.length).toBeGreaterThan(30)
   // Counters with labels have no sample before something happens.
   const declared = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))
@@ -87,16 +107,32 @@ it('have every metric that the dashboard and the alerts name', async () => {
 })
 
 it('need a port that is free', async () => {
-  const options = {
+  const { environment } = service
+  const taken = { ...environment, METRICS_PORT: `${port}`, METRICS_HOST: '127.0.0.1' }
+  const { code, output } = await runToEnd('worker/main.ts', taken)
+  expect(code).toBe(1)
+  expect(output).toContain(
+    `The service cannot start with this environment:\nMETRICS_PORT: port ${port} of 127.0.0.1 is taken\n`,
+  )
+})
+
+it('come with a readiness that ends when the process stops', async () => {
+  const { deps, temporal } = service.platform
+  const stopping = AbortSignal.abort()
+  const server = await startOpsServer({
     host: '127.0.0.1',
-    readiness: service.platform.readiness,
+    port: 0,
+    readiness: createReadiness(deps.db, deps.redis.client, temporal, stopping),
     hasStarted: () => false,
     readMetrics: async () => '',
+  })
+  const ask = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${server.port}${path}`)
+    return [answer.status, await answer.text()]
   }
-  const first = await startOpsServer({ ...options, port: 0 })
-  const second = startOpsServer({ ...options, port: first.port })
-  await expect(second).rejects.toThrow(`METRICS_PORT: port ${first.port} of 127.0.0.1 is taken`)
-  const answer = await fetch(`http://127.0.0.1:${first.port}/health/started`)
-  expect([answer.status, await answer.text()]).toEqual([503, 'starting'])
-  first.close()
+  const parts = { postgres: 'ok', redis: 'ok', temporal: 'ok', process: 'stopping' }
+  const body = JSON.stringify({ sentence: 'Not ready: process (stopping)', parts })
+  expect(await ask('/health/ready')).toEqual([503, body])
+  expect(await ask('/health/started')).toEqual([503, 'starting'])
+  server.close()
 })

@@ -34,6 +34,7 @@ export async function* follow(
   signal: AbortSignal,
 ): AsyncGenerator<EventLine[], 'aborted' | 'session_deleted'> {
   const position: Position = { cursor: after, isBehind: true }
+  let how: 'live' | 'replayed' = 'replayed'
   /**
    * Reader of the record, kept only while there is something to read. Most streams are up to date, and a reader takes a
    * tenth of a stream's memory.
@@ -55,12 +56,18 @@ export async function* follow(
         if (!page.hasMore && !page.keepsText) read = undefined
         position.isBehind = page.hasMore
         position.cursor = Math.max(position.cursor, page.through)
-        if (page.events.length > 0) yield page.events
+        if (page.events.length > 0) {
+          deps.metrics?.sent(page.events, how)
+          yield page.events
+        }
+        if (!page.hasMore) how = 'live'
         continue
       }
       const ready = takeInOrder(inbox, position).filter(matches)
-      if (ready.length > 0) yield ready
-      else if (!position.isBehind) await inbox.wait(signal)
+      if (ready.length > 0) {
+        deps.metrics?.sent(ready, how)
+        yield ready
+      } else if (!position.isBehind) await inbox.wait(signal)
     }
     return 'aborted'
   } finally {

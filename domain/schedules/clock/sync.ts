@@ -158,14 +158,15 @@ const GRACE_SECS = 2
 const SWEEP_LIMIT = 50
 const SWEEP_AT_ONCE = 5
 
-/** Tells Temporal of schedules that their own requests could not report. Meant to be called periodically. */
-export async function syncSchedules(deps: Deps): Promise<void> {
+/** Tells Temporal of schedules that their own requests could not report. Returns how many. Meant to be called periodically. */
+export async function syncSchedules(deps: Deps): Promise<number> {
   const due = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT id FROM schedules
     WHERE clock_due_at < now() - make_interval(secs => ${GRACE_SECS})
       AND (clock_leased_until IS NULL OR clock_leased_until < now())
     ORDER BY clock_due_at LIMIT ${SWEEP_LIMIT}`
   await atOnce(due, SWEEP_AT_ONCE, ({ id }) => syncOnce(deps, id))
+  return due.length
 }
 
 const LATE_SECS = 60
@@ -173,10 +174,10 @@ const REPEAT_AFTER_MS = 300_000
 
 /**
  * Makes schedules due whose runs have not been launched in time, or whose known times have all passed: Temporal may have
- * lost them, or an operator may have changed them there. Meant to be called periodically; `seen` keeps the time at which
+ * lost them, or an operator may have changed them there. Returns how many. Meant to be called periodically; `seen` keeps the time at which
  * each was found, so that a schedule that is merely late is not reported to Temporal every time.
  */
-export async function findLateSchedules(deps: Deps, seen: Map<string, number>): Promise<void> {
+export async function findLateSchedules(deps: Deps, seen: Map<string, number>): Promise<number> {
   const now = Date.now()
   for (const [id, at] of seen) if (now - at > REPEAT_AFTER_MS) seen.delete(id)
   const late = await deps.db.$queryRaw<{ id: string }[]>`
@@ -193,4 +194,5 @@ export async function findLateSchedules(deps: Deps, seen: Map<string, number>): 
     )
     UPDATE schedules SET clock_due_at = now() FROM late WHERE schedules.id = late.id RETURNING schedules.id`
   for (const { id } of late) seen.set(id, now)
+  return late.length
 }

@@ -16,7 +16,7 @@ const RUNNING_GRACE_MS = 10_000
 /**
  * Starts executions whose start was lost, because Temporal was away or the process died. If the workflow closed before
  * the execution began, it was ended in Temporal, and the execution fails. `swept` keeps the time of each attempt, so
- * that a busy worker is not asked every time.
+ * that a busy worker is not asked every time. Returns how many were lost.
  */
 export async function startLostExecutions(deps: Deps, swept: Map<string, number>, { graceMs, limit } = LIMITS) {
   const now = Date.now()
@@ -35,12 +35,13 @@ export async function startLostExecutions(deps: Deps, swept: Map<string, number>
     if (await deps.workflows.startExecution(execution, owner)) return
     await failGone(deps, execution)
   })
+  return lost.length
 }
 
 type Notice = { executionId: string; noticeDueAt: Date }
 
-/** Notifies the workflows of executions whose turns have ended. */
-export async function notifyEndedTurns(deps: Deps): Promise<void> {
+/** Notifies the workflows of executions whose turns have ended. Returns how many. */
+export async function notifyEndedTurns(deps: Deps): Promise<number> {
   const notices = await deps.db.$queryRaw<Notice[]>`
     SELECT id AS "executionId", notice_due_at AS "noticeDueAt" FROM schedule_executions
     WHERE notice_due_at IS NOT NULL AND ${inShareSql(deps, Prisma.sql`id`)} ORDER BY notice_due_at LIMIT ${LIMITS.limit}`
@@ -48,12 +49,13 @@ export async function notifyEndedTurns(deps: Deps): Promise<void> {
     await deps.workflows.notifyExecution(executionId)
     await deps.db.scheduleExecution.updateMany({ where: { id: executionId, noticeDueAt }, data: { noticeDueAt: null } })
   })
+  return notices.length
 }
 
 /**
  * Fails executions that have begun and whose workflow is gone, because it was terminated or Temporal lost it. An
- * execution with a turn ends with the turn. Checks one page after `cursor` and returns the next cursor, null at the
- * end.
+ * execution with a turn ends with the turn. Checks one page after `cursor`. Returns the next cursor, null at the end,
+ * and the number of executions whose workflow was gone.
  */
 export async function failLostExecutions(deps: Deps, cursor: string | null, graceMs = RUNNING_GRACE_MS) {
   const running = await deps.db.$queryRaw<ExecutionPlace[]>`
@@ -62,10 +64,13 @@ export async function failLostExecutions(deps: Deps, cursor: string | null, grac
       AND (${cursor}::uuid IS NULL OR e.id > ${cursor}::uuid) AND ${inShareSql(deps, Prisma.sql`e.id`)}
       AND NOT EXISTS (SELECT FROM turns WHERE id = e.id)
     ORDER BY e.id LIMIT ${PAGE}`
+  let found = 0
   await atOnce(running, AT_ONCE, async (execution) => {
-    if (!(await deps.workflows.isExecutionRunning(execution.executionId))) await failGone(deps, execution)
+    if (await deps.workflows.isExecutionRunning(execution.executionId)) return
+    found++
+    await failGone(deps, execution)
   })
-  return running.length < PAGE ? null : (running.at(-1)?.executionId ?? null)
+  return { cursor: running.length < PAGE ? null : (running.at(-1)?.executionId ?? null), found }
 }
 
 async function failGone(deps: Deps, place: ExecutionPlace): Promise<void> {

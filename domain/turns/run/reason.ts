@@ -114,11 +114,11 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   const { deps, context, iteration } = call
   const before = iteration === 1 ? turnStartedEvents(context) : await previousAct(call)
   const starting = append(call, [...before, ...own(call, [reasonStartedEvent(call), answerStartedEvent(call)])])
-  if (!call.attempt.early?.holdsStep) {
-    const { claims } = await starting
-    call.attempt.early?.claimed()
-    if (hasTooManyClaims(claims, context.attempts.failures)) return { outcome: 'failed', code: 'internal_error' }
-  }
+  const claims = call.attempt.early?.holdsStep ? 1 : (await starting).claims
+  call.attempt.early?.claimed()
+  const { failures } = context.attempts
+  if (hasTooManyClaims(claims, failures)) return { outcome: 'failed', code: 'internal_error' }
+  deps.metrics?.attempted(claims <= 1 ? 'first' : claims > failures + 1 ? 'taken_over' : 'retry')
   try {
     const streamed = await streamAnswer(call, starting, async (events) => {
       await append(call, own(call, events))
@@ -207,7 +207,10 @@ async function recordFailure(call: ModelCall, error: ModelError): Promise<Reason
       : [retryingEvent(call, { attempt: failures, error: sentence, retry_after_ms: afterMs })]
   const state = { failures, waitedMs: { increment: afterMs ?? 0 }, error: sentence, errorCode: error.code ?? null }
   await countFailure(call, own(call, events), state)
-  if (afterMs !== undefined) return { outcome: 'retry', failures, afterMs }
+  if (afterMs !== undefined) {
+    call.deps.metrics?.retried(call.model.provider.type)
+    return { outcome: 'retry', failures, afterMs }
+  }
   return { outcome: 'failed', code: error.code ?? 'llm_error' }
 }
 

@@ -39,9 +39,9 @@ type WaitingStep = TurnPlace & { iteration: number; since: Date; owner: string }
 
 /**
  * Begins steps that wait for a place, while this process has places for their owners, and notifies their workflows.
- * Each owner's oldest come first, and owners take turns.
+ * Each owner's oldest come first, and owners take turns. Returns how many steps waited.
  */
-export async function beginWaitingSteps(deps: Deps): Promise<void> {
+export async function beginWaitingSteps(deps: Deps): Promise<number> {
   await notifySettled(deps)
   const steps = await deps.db.$queryRaw<WaitingStep[]>`
     SELECT * FROM (
@@ -54,6 +54,7 @@ export async function beginWaitingSteps(deps: Deps): Promise<void> {
     if (!full.has(step.owner) && !(await beginStep(deps, step))) full.add(step.owner)
   }
   deps.attempts.letWait(full)
+  return steps.length
 }
 
 /** Notifies workflows that do not know that their step was claimed or their turn has ended. */

@@ -44,12 +44,15 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
 
 /**
  * Reports to Temporal the expected activities that have not come to attempts of this process: an answer of Temporal was
- * lost on its way.
+ * lost on its way. Returns how many.
  */
-export const releaseLostActivities = (deps: Deps): Promise<void> =>
-  atOnce(deps.attempts.unattended(), AT_ONCE, async (turnId) => {
+export async function releaseLostActivities(deps: Deps): Promise<number> {
+  const lost = [...deps.attempts.unattended()]
+  await atOnce(lost, AT_ONCE, async (turnId) => {
     await deps.workflows.releaseActivities(toId('turn', turnId), deps.attempts.process, {
       type: 'reason',
       isStill: async () => deps.attempts.isUnattended(turnId),
     })
   })
+  return lost.length
+}

@@ -21,14 +21,15 @@ const DEFAULT_RECONCILIATION: Reconciliation = { graceMs: 10_000 }
 
 /**
  * Fails begun turns whose workflow has closed because it was terminated, and starts turns that Temporal does not know.
- * Checks one page of turns after `cursor` and returns the next cursor, null at the end. A workflow closes only after its
+ * Checks one page of turns after `cursor`. Returns the next cursor, null at the end, and the number of turns that it failed
+ * or started. A workflow closes only after its
  * turn's end is in the record, so the closed workflow of an unfinished turn will not come back.
  */
 export async function failOrphans(
   deps: Deps,
   cursor: string | null,
   { graceMs }: Reconciliation = DEFAULT_RECONCILIATION,
-): Promise<string | null> {
+): Promise<{ cursor: string | null; found: number }> {
   const turns = await deps.db.$queryRaw<Begun[]>`
     SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", t.iterations,
       s.agent_id AS "agentId"
@@ -36,8 +37,8 @@ export async function failOrphans(
     WHERE t.finished_at IS NULL AND t.status <> 'queued' AND t.started_at < now() - make_interval(secs => ${graceMs / 1000})
       AND (${cursor}::uuid IS NULL OR t.id > ${cursor}::uuid) AND ${inShareSql(deps, Prisma.sql`t.id`)}
     ORDER BY t.id LIMIT ${PAGE}`
-  await compareAll(deps, turns, IN_PASSING)
-  return turns.length < PAGE ? null : (turns.at(-1)?.turnId ?? null)
+  const found = await compareAll(deps, turns, IN_PASSING)
+  return { cursor: turns.length < PAGE ? null : (turns.at(-1)?.turnId ?? null), found }
 }
 
 const EARLY_GRACE_MS = 3000
@@ -49,7 +50,7 @@ const STARTS_ITSELF_MS = 60_000
  * Does the same with turns that have begun early and that no activity has taken over by now. Most of them have no
  * workflow, because their process could not start it or died before. `compared` keeps the time of each turn's comparison.
  */
-export async function startLostEarlyTurns(deps: Deps, compared: Map<string, number>): Promise<void> {
+export async function startLostEarlyTurns(deps: Deps, compared: Map<string, number>): Promise<number> {
   const now = Date.now()
   for (const [id, at] of compared) if (now - at > EARLY_REPEAT_MS) compared.delete(id)
   const turns = await deps.db.$queryRaw<Begun[]>`
@@ -64,29 +65,37 @@ export async function startLostEarlyTurns(deps: Deps, compared: Map<string, numb
       AND NOT EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'reason.completed' AND step = p.step)
     ORDER BY t.started_at LIMIT ${PAGE}`
   for (const { turnId } of turns) compared.set(turnId, now)
-  await compareAll(deps, turns, AT_ONCE)
+  return compareAll(deps, turns, AT_ONCE)
 }
 
-const compareAll = (deps: Deps, turns: Begun[], most: number): Promise<void> =>
-  atOnce(turns, most, (turn) => compareWithTemporal(deps, turn))
+async function compareAll(deps: Deps, turns: Begun[], most: number): Promise<number> {
+  let found = 0
+  await atOnce(turns, most, async (turn) => {
+    if (await compareWithTemporal(deps, turn)) found++
+  })
+  return found
+}
 
-/** Fails a turn if its workflow has closed, or starts it. An error is logged, so that the other turns are still checked. */
-async function compareWithTemporal(deps: Deps, turn: Begun): Promise<void> {
+/** Fails a turn if its workflow has closed, or starts it; false if neither was needed. An error is logged, so that the other turns are still checked. */
+async function compareWithTemporal(deps: Deps, turn: Begun): Promise<boolean> {
   const id = toId('turn', turn.turnId)
   try {
     const state = await deps.workflows.readTurnState(turn.turnId)
-    if (state === 'running') return
+    if (state === 'running') return false
     if (state === 'unknown') {
       deps.log.warn({ turn: id }, 'Temporal has no workflow of an unfinished turn; starting it')
-      return startTurnSoon(deps, turn)
+      startTurnSoon(deps, turn)
+      return true
     }
     // Most have ended since they were read.
     const outcome = await failTurn(deps, turn, Math.max(1, turn.iterations), 'internal_error')
     if (outcome === 'failed') deps.log.warn({ turn: id }, 'turn failed, because its workflow had closed before its end')
+    return outcome === 'failed'
   } catch (error) {
     deps.log.warn(
       { turn: id, err: (error as Error).message },
       'turn not compared with Temporal; the next sweep will retry',
     )
+    return false
   }
 }

@@ -70,12 +70,13 @@ async function finish(deps: Deps, { id, turnIds }: Deleted, removed: Promise<voi
 const GRACE_MS = 15_000
 const MAX_AT_ONCE = 20
 
-/** Finishes interrupted deletions, whose process died or for which Temporal was unavailable. */
-export async function sweepDeletedSessions(deps: Deps, signal: AbortSignal, graceMs = GRACE_MS): Promise<void> {
+/** Finishes interrupted deletions, whose process died or for which Temporal was unavailable. Returns how many. */
+export async function sweepDeletedSessions(deps: Deps, signal: AbortSignal, graceMs = GRACE_MS): Promise<number> {
   const left = await deps.db.$queryRaw<Deleted[]>`
     SELECT id, turn_ids::text[] AS "turnIds" FROM deleted_sessions
     WHERE created_at < now() - make_interval(secs => ${graceMs / 1000}) ORDER BY created_at LIMIT ${MAX_AT_ONCE}`
   const ended = await Promise.allSettled(left.map((one) => finish(deps, one, deleteOwnedData(deps, one.id, signal))))
   const failed = ended.find((one) => one.status === 'rejected')
   if (failed) throw failed.reason
+  return left.length
 }

@@ -225,7 +225,10 @@ describe('the sweep', () => {
     ])
     const waiting = await insertExecution(deps, schedule.id, { ...begun, id: writer.turnId })
     const isExecutionRunning = async (id: string) => id === running
-    expect(await failLostExecutions(withWorkflows(deps, { isExecutionRunning }), null)).toBeNull()
+    expect(await failLostExecutions(withWorkflows(deps, { isExecutionRunning }), null)).toEqual({
+      cursor: null,
+      found: 1,
+    })
     const failed = (await executionsOf(schedule, deps)).filter(({ status }) => status === 'failed')
     expect(failed.map(({ id }) => id)).toEqual([gone])
     expect([running, recent, waiting]).not.toContain(gone)

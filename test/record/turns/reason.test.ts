@@ -41,6 +41,23 @@ async function createTurns(...steps: object[]): Promise<{ id: string; turns: Tur
 const run = (turn: TurnPlace, fence: number, signal = new AbortController().signal): Promise<Reasoned> =>
   reason(deps, turn, 1, { fence, signal })
 
+/** Has the attempts of a test counted. Returns their reasons, and the providers of calls that are made again. */
+function countAttempts(): string[] {
+  const counted: string[] = []
+  const nothing = () => {}
+  const others = {
+    recorded: nothing,
+    sent: nothing,
+    relayed: nothing,
+    swept: nothing,
+    sweepFailed: nothing,
+    watch: nothing,
+  }
+  const count = (what: string) => void counted.push(what)
+  deps = { ...deps, metrics: { ...others, attempted: count, retried: count } }
+  return counted
+}
+
 const untilRecorded = (id: string, type: string, count: number) =>
   waitFor(async () => {
     const recorded = typesOf(await listEvents(service.url, id)).filter((other) => other === type)
@@ -87,7 +104,16 @@ describe('an attempt at a step', () => {
     expect(typesOf(await listEvents(service.url, id))).not.toContain('output.message.completed')
   })
 
+  it('is counted as a retry after a failed call', async () => {
+    const counted = countAttempts()
+    const { turn } = await createTurns({ error: { status: 503, message: 'no', times: 1 }, text: 'yes' })
+    expect(await run(turn, 1)).toMatchObject({ outcome: 'retry' })
+    expect(await run(turn, 2)).toMatchObject({ outcome: 'answered' })
+    expect(counted).toEqual(['first', 'llmsim', 'retry'])
+  })
+
   it('rejects with the reason when it is aborted, so that the step can be retried', async () => {
+    const counted = countAttempts()
     const { id, turn } = await createTurns(SLOW)
     const stopped = new AbortController()
     const aborted = run(turn, 1, stopped.signal)
@@ -96,6 +122,7 @@ describe('an attempt at a step', () => {
     await expect(aborted).rejects.toThrow('the worker stops')
     expect(await run(turn, 2)).toMatchObject({ outcome: 'answered' })
     expect(compactTypes(await listEvents(service.url, id))).toEqual(firstTurnTypes('in_text'))
+    expect(counted).toEqual(['first', 'taken_over'])
   })
 
   it('of a session that is gone ends', async () => {
