@@ -42,6 +42,7 @@ export async function patchSchedule(
         if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
         const now = await readTime(tx)
         if (launches < MAX_LAUNCHES && isClockChange(row, input) && isRunDue(row, now)) return 'due'
+        if (launches === 0 && isClockChange(row, input) && isUnknown(row)) return 'unknown'
         await tx.schedule.update({
           where: { id },
           data: changesOf(deps, row, input, target, now),
@@ -52,7 +53,13 @@ export async function patchSchedule(
       .catch((error) => {
         throw isTaken(error) ? nameTaken() : error
       })
-  for (let launches = 0; (await change(launches)) === 'due'; launches++) await launchFirst(deps, actor, id)
+  for (let launches = 0; launches <= MAX_LAUNCHES; launches++) {
+    const outcome = await change(launches)
+    if (outcome === 'changed') break
+    // Tells Temporal of the schedule as it was, and launches what Temporal says was due.
+    if (outcome === 'unknown') await syncClock(deps, id)
+    else await launchFirst(deps, actor, id)
+  }
   await syncClock(deps, id)
   return getSchedule(deps, actor, id)
 }
@@ -69,6 +76,9 @@ async function readTime(tx: Prisma.TransactionClient): Promise<Date> {
 /** Whether the record has a run that is due and not launched yet. */
 const isRunDue = ({ enabled, clockDueAt, nextTimes, launchedUntil }: ScheduleRow, now: Date): boolean =>
   enabled && clockDueAt === null && nextTimes.some((time) => time > launchedUntil && time <= now)
+
+/** Whether nobody knows the times of a schedule, because Temporal could not be told of it yet. */
+const isUnknown = ({ enabled, clockDueAt }: ScheduleRow): boolean => enabled && clockDueAt !== null
 
 async function launchFirst(deps: Deps, { organizationId }: Actor, scheduleId: ScheduleId): Promise<void> {
   await launchDue(deps, { organizationId, scheduleId }).catch((error: Error) => {
