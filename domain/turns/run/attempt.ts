@@ -70,9 +70,14 @@ export async function raiseFence(
   return row === undefined || row.isRaised || !row.isClaimed
 }
 
-/** Waits until Temporal knows of an attempt's turn. Rejects with the signal's reason when the attempt is aborted. */
+/**
+ * Has Temporal told of an attempt's turn, and waits until it knows. Rejects with the signal's reason when the attempt is
+ * aborted.
+ */
 export async function waitForWorkflow({ early }: Attempt, signal: AbortSignal): Promise<void> {
-  if (early !== undefined && !early.isKnown) await rejectOnAbort(signal, early.known)
+  if (early === undefined || early.isKnown) return
+  early.heard()
+  await rejectOnAbort(signal, early.known)
 }
 
 /**

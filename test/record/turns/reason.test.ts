@@ -104,6 +104,16 @@ describe('an attempt at a step', () => {
     expect(typesOf(await listEvents(service.url, id))).not.toContain('output.message.completed')
   })
 
+  it('has its workflow started when the call fails before the model has begun to answer', async () => {
+    const { turn } = await createTurns({ error: { status: 400, message: 'no' } })
+    const start = Promise.withResolvers<void>()
+    // Temporal is told of a turn once its model is heard.
+    const early = { holdsStep: false, claimed: () => {}, heard: start.resolve, isKnown: false, known: start.promise }
+    const { signal } = new AbortController()
+    const failed = reason(deps, turn, 1, { fence: -1, signal, early })
+    expect(await failed).toEqual({ outcome: 'failed', code: 'llm_error' })
+  })
+
   it('is counted as a retry after a failed call', async () => {
     const counted = countAttempts()
     const { turn } = await createTurns({ error: { status: 503, message: 'no', times: 1 }, text: 'yes' })
