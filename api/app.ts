@@ -17,6 +17,7 @@ import { createHandle } from './http/handle.ts'
 import { logRequests } from './http/log-requests.ts'
 import { openapiDocument } from './http/openapi.ts'
 import type { SseStreams } from './http/sse.ts'
+import { traceRequests } from './http/trace-requests.ts'
 import { addDocs } from './pages/docs.ts'
 import { addJoinPage } from './pages/join-page.ts'
 import { agentRoutes } from './routes/agents.ts'
@@ -103,6 +104,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(limitArrival())
   app.use(commonHeaders)
   app.use(logRequests(deps.log, { withOrganization: options.logsOrganization ?? false }))
+  app.use(traceRequests(deps.tracing))
   app.use(answerErrors(deps))
   app.use(refuseOwnRequests(deps.outgoing))
   app.use(checkTarget)

@@ -45,6 +45,17 @@ export const privateHosts = commaSeparated.transform((items, issues): AllowedHos
   return hosts.filter((host) => host !== undefined)
 })
 
+/** Pairs such as `name=value,other=value`, whose values are percent-encoded. */
+export const headerPairs = text.transform((pairs, issues): Record<string, string> => {
+  const headers = pairs.split(',').map((pair) => /^\s*([!#$%&'*+.^`|~\w-]+)\s*=(.*)$/.exec(pair))
+  try {
+    return Object.fromEntries(headers.map((found) => [found?.[1], decodeURIComponent(found?.[2]?.trim() ?? '%')]))
+  } catch {
+    issues.addIssue({ code: 'custom', message: 'must be pairs such as name=value,other=value, percent-encoded' })
+    return z.NEVER
+  }
+})
+
 export const encryptionKey = z
   .string()
   .refine(isKeyText, { error: `must be 32 bytes, as 64 hex digits or base64; ${MAKE_KEY}` })

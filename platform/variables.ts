@@ -8,6 +8,7 @@ import {
   domains,
   encryptionKey,
   flag,
+  headerPairs,
   httpUrl,
   longSeconds,
   plainUrl,
@@ -60,6 +61,43 @@ const api = {
     .enum(['debug', 'info', 'warn', 'error', 'silent'])
     .default('info')
     .describe('Least severe level that is logged, as JSON lines.'),
+}
+
+const traces = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: plainUrl
+    .transform(withoutSlash)
+    .optional()
+    .describe(
+      'Collector that gets [traces](operations.md#traces) by OTLP over HTTP, such as `http://collector:4318`. Default: none.',
+    ),
+  OTEL_EXPORTER_OTLP_HEADERS: headerPairs
+    .optional()
+    .describe('Headers for the collector, such as a key: `name=value,other=value`, percent-encoded.'),
+  OTEL_EXPORTER_OTLP_PROTOCOL: z
+    .enum(['http/protobuf', 'http/json'])
+    .default('http/protobuf')
+    .describe('Encoding of traces.'),
+  OTEL_SERVICE_NAME: text.default('agent-session-service').describe('Name of the service in traces.'),
+  OTEL_TRACES_SAMPLER: z
+    .enum([
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ])
+    .default('parentbased_always_on')
+    .describe("Choice of traces. With `parentbased_`, a caller's `traceparent` decides for its own."),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('Share of traces that `traceidratio` chooses, from 0 to 1.'),
+  OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: flag.describe(
+    '`true`: traces have prompts, answers, and arguments and results of tools.',
+  ),
 }
 
 const connections = {
@@ -311,6 +349,7 @@ const quotas = {
 /** The environment variables. Defaults match the services that `npm start` and `npm run services` start. */
 export const Variables = z.object({
   ...api,
+  ...traces,
   ...connections,
   ...signIn,
   ...secrets,
@@ -325,6 +364,7 @@ export const Variables = z.object({
 /** The variables in the order of docs/configuration.md, which `npm run configuration` writes. */
 export const variableSections: [title: string, variables: Record<string, z.ZodType>][] = [
   ['API', api],
+  ['Traces', traces],
   ['Connections', connections],
   ['Sign-in', signIn],
   ['Stored secrets', secrets],

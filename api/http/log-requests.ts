@@ -2,8 +2,8 @@ import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
 import { inLogContext } from '../../lib/log-context.ts'
 
-/** Probes come every few seconds, and say nothing. */
-const QUIET = /^\/health(\/|$)/
+/** Whether a route is for probes, which come every few seconds and say nothing. */
+export const isProbe = (route: string | null): boolean => /^\/health(\/|$)/.test(route ?? '')
 
 /**
  * Logs one line for each request when its answer has been sent, or broken off: method, route (not the path, which has
@@ -14,17 +14,22 @@ export const logRequests =
   (ctx, next) => {
     const startedAt = performance.now()
     ctx.res.once('close', () => {
-      const described = describe(ctx)
+      const described = describeRequest(ctx)
       const fields = { ...described, ms: Math.round(performance.now() - startedAt), requestId: ctx.state.requestId }
       const organization = withOrganization ? { organization: ctx.state.organization } : {}
-      const level = ctx.status === 500 ? 'error' : QUIET.test(described.route ?? '') ? 'debug' : 'info'
+      const level = ctx.status === 500 ? 'error' : isProbe(described.route) ? 'debug' : 'info'
       log[level]({ ...fields, ...organization }, 'request')
     })
     return inLogContext({ requestId: ctx.state.requestId }, next)
   }
 
-/** The path is left out: without a route it may be anything, even malformed, on which Koa throws. */
-function describe(ctx: Context): { method: string; route: string | null; status: number; aborted?: true } {
+/** Describes a request that is over. Its path is left out: without a route it may be anything, even malformed, on which Koa throws. */
+export function describeRequest(ctx: Context): {
+  method: string
+  route: string | null
+  status: number
+  aborted?: true
+} {
   // The router notes the route's pattern.
   const { _matchedRoute: route } = ctx as { _matchedRoute?: unknown }
   const { method, status } = ctx

@@ -5,6 +5,7 @@ import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Owners } from './owners.ts'
 import type { Secrets } from './secrets.ts'
+import type { Tracing } from './tracing.ts'
 import type { DocumentThreads } from './yaml/threads.ts'
 
 /** One server, its primary, or a cluster. */
@@ -22,6 +23,7 @@ export type Deps = {
   owners: Owners
   /** Undefined when nobody measures this process. */
   metrics: Metrics | undefined
+  tracing: Tracing
   secrets: Secrets
   /** Addresses that the service may call. Includes private networks only if all users are trusted with them. */
   outgoing: GuardOptions

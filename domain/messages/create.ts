@@ -48,7 +48,7 @@ export async function createMessage(
 async function acceptMessage(deps: Deps, place: MessagePlace, input: CreateMessageRequest): Promise<AcceptedMessage> {
   checkParts(input.message.content, 'message.content')
   const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
-  const message = newMessage(place, input, modelId)
+  const message = { ...newMessage(place, input, modelId), traceparent: deps.tracing.traceparent() }
   const policy = input.on_busy ?? 'enqueue'
   const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
   return inserted ?? insertBusy(deps, message, policy)
@@ -133,7 +133,11 @@ async function cancelForBusyPolicy(
   return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', afterwards: 'goes_on' })
 }
 
-function newMessage(place: MessagePlace, input: CreateMessageRequest, modelId: ModelId | null | undefined): NewMessage {
+function newMessage(
+  place: MessagePlace,
+  input: CreateMessageRequest,
+  modelId: ModelId | null | undefined,
+): Omit<NewMessage, 'traceparent'> {
   const { content } = input.message
   const controls = input.controls ? presentControls(input.controls, modelId) : undefined
   const message = {

@@ -13,13 +13,14 @@ export const MAX_QUEUED_TURNS = 1000
 export type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
 
 /**
- * Message to insert. `controls` is JSON. `claim` is the fence of an attempt that begins the turn at once, and claims
+ * Message to insert. `controls` is JSON, `traceparent` the place of its request in a trace. `claim` is the fence of an attempt that begins the turn at once, and claims
  * its first step, if the turn is next.
  */
 export type NewMessage = MessagePlace & {
   content: InputContentPart[]
   controls: string | null
   data: { message: Record<string, unknown> }
+  traceparent: string | undefined
   claim?: number | undefined
 }
 
@@ -43,7 +44,7 @@ type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {
  */
 export async function insertMessage(
   db: Prisma.TransactionClient,
-  { organizationId, sessionId, turnId, content, controls, data, claim = 0 }: NewMessage,
+  { organizationId, sessionId, turnId, content, controls, data, traceparent, claim = 0 }: NewMessage,
   when: 'always' | 'unless_waiting',
 ): Promise<InsertedMessage | undefined> {
   const activated = { turn_id: toId('turn', turnId), input_message_id: toId('message', turnId) }
@@ -65,8 +66,9 @@ export async function insertMessage(
       FROM before WHERE s.id = before.id
       RETURNING before.*, clock_timestamp() AS ts
     ), turn AS (
-      INSERT INTO turns (id, organization_id, session_id, input_sequence, controls)
-      SELECT ${turnId}::uuid, organization_id, id, last_sequence + 1, ${controls}::jsonb FROM session
+      INSERT INTO turns (id, organization_id, session_id, input_sequence, controls, traceparent)
+      SELECT ${turnId}::uuid, organization_id, id, last_sequence + 1, ${controls}::jsonb, ${traceparent ?? null}
+      FROM session
     ), claim AS (
       INSERT INTO turn_steps (turn_id, step, fence, claims, process)
       SELECT ${turnId}::uuid, ${reasonStep(1)}, ${claim}::bigint, 1, -${claim}::bigint FROM session WHERE is_next AND ${claim}::bigint < 0

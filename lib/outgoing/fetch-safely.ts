@@ -55,7 +55,12 @@ async function follow(
   { method: startMethod = 'GET', headers = {}, signal, maxBytes = 5 * MiB, maxRedirects = 5 }: OutgoingRequest,
   dispatcher: Dispatcher,
 ): Promise<OutgoingAnswer> {
-  const marked = options.serviceId === undefined ? headers : { ...headers, [SERVICE_HEADER]: options.serviceId }
+  const traceparent = options.traceparent?.()
+  const marked = {
+    ...headers,
+    ...(options.serviceId !== undefined && { [SERVICE_HEADER]: options.serviceId }),
+    ...(traceparent !== undefined && { traceparent }),
+  }
   let url = start
   let method = startMethod
   for (let redirects = 0; ; redirects++) {

@@ -17,6 +17,8 @@ export type GuardOptions = {
   ownPorts?: Set<number>
   /** Identity of this service, which every request carries, so that the service refuses its own wherever they arrive. */
   serviceId?: string
+  /** Returns the place in a trace that a request is sent with, unless it names its own. */
+  traceparent?: (() => string | undefined) | undefined
   /** Replaces the system's resolver, for tests of hostile name servers. */
   resolve?: Resolve
 }

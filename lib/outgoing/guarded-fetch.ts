@@ -71,12 +71,14 @@ async function request(options: GuardedFetchOptions, agent: Agent, input: Input,
 const USUAL_HEADERS = { accept: '*/*', 'accept-encoding': 'gzip, br', 'user-agent': 'undici' }
 
 /** Returns the headers to send. The error of a malformed header quotes it, so it is not kept. */
-function headersOf({ serviceId }: GuardOptions, { headers: given, body }: Init): Headers {
+function headersOf({ serviceId, traceparent }: GuardOptions, { headers: given, body }: Init): Headers {
   try {
     const headers = new Headers(given)
     for (const [name, value] of Object.entries(USUAL_HEADERS)) if (!headers.has(name)) headers.set(name, value)
     if (body instanceof URLSearchParams && !headers.has('content-type')) headers.set('content-type', FORM)
     if (serviceId !== undefined) headers.set(SERVICE_HEADER, serviceId)
+    const place = traceparent?.()
+    if (place !== undefined && !headers.has('traceparent')) headers.set('traceparent', place)
     return headers
   } catch {
     throw new OutgoingError('invalid_request', 'The request has a method or a header that cannot be sent.')

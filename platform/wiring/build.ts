@@ -12,6 +12,7 @@ import { reasonStep } from '../../domain/events/log/steps.ts'
 import { toId } from '../../domain/kit/ids.ts'
 import { createOwners } from '../../domain/kit/owners.ts'
 import { createSessionMutex } from '../../domain/kit/session-mutex.ts'
+import { NO_TRACING } from '../../domain/kit/tracing.ts'
 import { createDocumentThreads } from '../../domain/kit/yaml/threads.ts'
 import { openSessionSchedules } from '../../domain/schedules/open-session-schedules.ts'
 import { createSqliteRunner } from '../../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
@@ -46,6 +47,7 @@ import type { KeyRing } from '../secrets/encryption-key.ts'
 import { readKeyRing } from '../secrets/key-ring.ts'
 import { createSecrets } from '../secrets/secrets.ts'
 import { connectTemporal, type Temporal } from '../temporal/temporal.ts'
+import type { ProcessTracing } from '../tracing/tracing.ts'
 import { unavailability } from '../unavailable.ts'
 import { createAuth } from './auth.ts'
 import { createModels } from './models.ts'
@@ -89,6 +91,7 @@ export async function buildPlatform(
   const redis = { client: connector.connect(log), prefix: config.REDIS_PREFIX }
   const temporal = connectTemporal(config, log)
   const metrics = config.METRICS_PORT === undefined ? undefined : await startMetrics(pool)
+  const tracing = await startTracing(config, db, log)
   const events = buildEvents({ db, redis, log, metrics }, connector, keys.eventIds)
   const threads = {
     documents: createDocumentThreads(),
@@ -102,7 +105,7 @@ export async function buildPlatform(
     maxProcesses: config.BASH_MAX_PROCESSES ?? fittingProcesses(),
     ownerOf: owners.ownerOf,
   })
-  const outgoing = guardOf(config, keys.serviceId)
+  const outgoing = { ...guardOf(config, keys.serviceId), traceparent: tracing?.traceparent }
   const { models, close: closeModels } = createModels(config, outgoing)
   const sqliteRunner = createSqliteRunner()
   const mcp = createMcpClient(outgoing)
@@ -117,12 +120,15 @@ export async function buildPlatform(
     auth: createAuth(config, keys.tokens, log),
     owners,
     metrics,
+    tracing: tracing ?? NO_TRACING,
     secrets: createSecrets(keys.secrets),
     workflows: temporal,
     deltaClock: createDeltaClock(),
     attempts: createRunningAttempts({
       run: (turn, iteration, attempt) =>
-        inLogContext({ turn: toId('turn', turn.turnId) }, () => reason(deps, turn, iteration, attempt)),
+        inLogContext({ turn: toId('turn', turn.turnId) }, () =>
+          deps.tracing.apart(() => reason(deps, turn, iteration, attempt)),
+        ),
       raise: (turn, iteration, fences) => raiseFence(deps, turn, reasonStep(iteration), fences),
       places: config.MAX_MODEL_CALLS,
     }),
@@ -159,6 +165,8 @@ export async function buildPlatform(
       DATABASE_POOLER: settled.DATABASE_POOLER,
     },
     close: async () => {
+      // It reads turns that have just ended.
+      await tracing?.close()
       bash.close()
       await events.broker.close()
       redis.client.disconnect()
@@ -184,6 +192,14 @@ async function startMetrics(pool: Postgres['pool']): Promise<ProcessMetrics> {
   metrics.watch('postgres_idle', () => pool.idleCount)
   metrics.watch('postgres_waiting', () => pool.waitingCount)
   return metrics
+}
+
+/** Loads what traces only where it is wanted. */
+async function startTracing(config: Config, db: PrismaClient, log: Logger): Promise<ProcessTracing | undefined> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: hasContent } = config
+  if (OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return undefined
+  const { createTracing } = await import('../tracing/tracing.ts')
+  return createTracing({ settings: { ...config, OTEL_EXPORTER_OTLP_ENDPOINT }, hasContent, db, log })
 }
 
 function buildEvents(

@@ -15,6 +15,7 @@ const OWNERS: Record<string, string[]> = {
   '@koa': ['api/'],
   '@modelcontextprotocol': ['domain/tools/mcp/'],
   '@node-rs/argon2': ['domain/identity/auth/'],
+  '@opentelemetry': ['platform/tracing/'],
   '@preact/signals': ['console/'],
   '@prisma': ['platform/postgres/'],
   '@temporalio': ['platform/temporal/', 'worker/', 'workflows/', 'deploy/'],

@@ -9,6 +9,7 @@ import { type LiveEntry, MAX_LINE_LENGTH, MAX_OWN_LINE_LENGTH } from './live-ent
 export function publishEvents(deps: Deps, sessionId: string, turnId: string, events: WireEvent[]): void {
   if (events.length === 0) return
   deps.metrics?.recorded(events)
+  deps.tracing.recorded(turnId, events)
   const { broker } = deps.events
   const maxLength = broker.isFollowed(sessionId) ? MAX_OWN_LINE_LENGTH : MAX_LINE_LENGTH
   const entries = events.map((event): LiveEntry => {

@@ -40,7 +40,9 @@ export async function sendRequest(deps: Deps, execution: BegunExecution, signal:
     const { url, method } = input
     const secrets = readHeaders(deps, schedule)
     const headers = headersOf(input, secrets, execution.id)
-    const { status, body } = await guarded.fetch(url, { method, headers, body: bodyOf(input), signal })
+    const { status, body } = await deps.tracing.send({ method }, () =>
+      guarded.fetch(url, { method, headers, body: bodyOf(input), signal }),
+    )
     const answered = { httpStatus: status, answer: await readBeginning(body, secrets) }
     if (status >= 200 && status < 300) return { outcome: 'completed', answered }
     return { ...failed(`The server answered with the status ${status}.`, isTemporaryStatus(status)), answered }

@@ -120,9 +120,11 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   if (hasTooManyClaims(claims, failures)) return { outcome: 'failed', code: 'internal_error' }
   deps.metrics?.attempted(claims <= 1 ? 'first' : claims > failures + 1 ? 'taken_over' : 'retry')
   try {
-    const streamed = await streamAnswer(call, starting, async (events) => {
-      await append(call, own(call, events))
-    })
+    const streamed = await deps.tracing.modelCall(tracedCall(call), () =>
+      streamAnswer(call, starting, async (events) => {
+        await append(call, own(call, events))
+      }),
+    )
     const started = await starting
     const toolCalls = streamed.toolCalls.map((toolCall) => withoutSecrets(call, fillIn(call, toolCall)))
     const answer = { ...streamed, toolCalls, costUsd: costOf(call.profile, streamed.usage) }
@@ -140,6 +142,11 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
     return recordFailure(call, error)
   }
 }
+
+const tracedCall = ({ context: turn, model, iteration, systemPrompt, modelInput: { messages } }: ModelCall) => ({
+  ...{ turn, iteration, systemPrompt, messages },
+  ...{ provider: model.provider.type, model: model.name },
+})
 
 /** Waits until the step may end, and returns the events to record then. Text is recorded at once. */
 async function untilItMayEnd(call: ModelCall, rest: NewEvent[]): Promise<NewEvent[]> {

@@ -67,7 +67,11 @@ export async function runTool(
     const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
     const ran = hasTooManyClaims(claims)
       ? UNRUNNABLE
-      : await resultOf(deps, turn, { ...call, hidden, execId }, claims, iteration, live)
+      : await deps.tracing.toolCall(
+          { ...call, turn: { ...turn, traceparent: call.traceparent }, iteration, callId: call.id },
+          () => resultOf(deps, turn, { ...call, hidden, execId }, claims, iteration, live),
+          tracedResult,
+        )
     const ask = (asked: InputRequired) => (mayAsk ? askClient(iteration, execId, call, claims, asked) : MAY_NOT_ASK)
     const result = ran instanceof InputRequired ? ask(ran) : ran
     if ('type' in result) {
@@ -243,6 +247,13 @@ function toResult(tool: Tool, { value, images = [] }: ToolOutput): CallResult {
   return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)], hidden }
 }
 
+const tracedResult = (ran: CallResult | InputRequired) => {
+  if (ran instanceof InputRequired) return { errorType: undefined }
+  if (ran.status === 'success')
+    return { errorType: undefined, content: ran.parts?.filter(({ type }) => type === 'text') }
+  return { errorType: ran.status, content: ran.error }
+}
+
 /** Policy on a call when it was planned, and the version of its tool. */
 type PlannedAs = { policy: ToolPolicy | null; version: string | null }
 
@@ -250,6 +261,7 @@ type LoadedCall = {
   position: number
   id: string
   name: string
+  traceparent: string | null
   displayName: string | null
   arguments: Record<string, unknown>
   /** The call's secrets, which the arguments leave out. */
@@ -268,6 +280,7 @@ type Row = Configuration & {
   call: { id: string; name: string; arguments: Record<string, unknown> }
   secretTokens: Record<string, number> | null
   completed: string[]
+  traceparent: string | null
   rounds: Round[]
   planned: PlannedAs | null
 }
@@ -289,6 +302,7 @@ async function loadCall(
         FROM events WHERE turn_id = m.turn_id AND type = 'act.started' AND step = ${actStep(iteration)}) AS planned,
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed,
+      (SELECT traceparent FROM turns WHERE id = m.turn_id) AS traceparent,
       ${roundsSql(turnId, iteration)} AS rounds
     FROM events m JOIN sessions s ON s.id = m.session_id
     LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
@@ -304,6 +318,7 @@ async function loadCall(
     id,
     name,
     arguments: row.call.arguments,
+    traceparent: row.traceparent,
     secret: secrets.find(({ callId }) => callId === id),
     displayName: offered?.displayName ?? null,
     planned: row.planned,

@@ -27,6 +27,7 @@ export type TurnContext = TurnPlace & {
   /** Cost of the turn so far in USD. Null when a price is unknown. */
   costUsd: string | null
   startedAt: Date | null
+  traceparent: string | null
   harnessId: string
   agentId: string | null
   modelId: string | null
@@ -72,6 +73,7 @@ type Row = Configuration & {
   cacheCreationTokens: number
   costUsd: string | null
   startedAt: Date | null
+  traceparent: string | null
   harnessId: string
   agentId: string | null
   modelId: string | null
@@ -155,6 +157,7 @@ async function load(
     },
     costUsd: row.costUsd,
     startedAt: row.startedAt,
+    traceparent: row.traceparent,
     harnessId: row.harnessId,
     agentId: row.agentId,
     modelId: row.modelId,
@@ -197,7 +200,7 @@ const readTurn = (
   step: string,
   conversation: Prisma.Sql,
 ) => deps.db.$queryRaw<Row[]>`
-  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt",
+  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt", t.traceparent,
     t.input_tokens::float8 AS "inputTokens", t.output_tokens::float8 AS "outputTokens",
     t.cost_usd::text AS "costUsd",
     t.cache_read_tokens::float8 AS "cacheReadTokens", t.cache_creation_tokens::float8 AS "cacheCreationTokens",
