@@ -41,6 +41,11 @@ const api = {
   TRUSTED_PROXIES: whole(0, 20)
     .default(0)
     .describe('Number of reverse proxies in front, whose `X-Forwarded-…` headers are trusted.'),
+  CELL: whole(0, 255)
+    .optional()
+    .describe(
+      'Number of this [cell](operations.md#regions-and-cells). New ids end with it, as two hexadecimal digits. Default: none.',
+    ),
   CORS_ALLOWED_ORIGINS: commaSeparated.describe(
     'Comma-separated origins that browsers may call from, and write from with cookies. In mode none, writes from other ' +
       'sites are refused.',

@@ -3,7 +3,15 @@ import type { Uuid } from '../../contract/kit/ids.ts'
 
 export { fromId, toId } from '../../contract/kit/ids.ts'
 
-export const newUuid = (): string => v7()
+let cell: string | undefined
+
+/** Sets the cell whose number ends the ids of this process, from 0 to 255. Undefined: they are random to the end. */
+export function setCell(number: number | undefined): void {
+  cell = number?.toString(16).padStart(2, '0')
+}
+
+/** Returns a UUID of version 7. Its last two digits are the cell's, so that a router can tell where an id belongs. */
+export const newUuid = (): string => (cell === undefined ? v7() : v7().slice(0, -2) + cell)
 
 /** Marks a UUID that was generated here, or reserved by an Idempotency-Key, as the id of a kind of resource. */
 export const asUuid = <Kind extends string>(uuid: string): Uuid<Kind> => uuid as Uuid<Kind>

@@ -9,7 +9,7 @@ import { createEventIds } from '../../domain/events/log/event-id.ts'
 import { createGroupCommit } from '../../domain/events/log/group-commit.ts'
 import { recordStatements } from '../../domain/events/log/record.ts'
 import { reasonStep } from '../../domain/events/log/steps.ts'
-import { toId } from '../../domain/kit/ids.ts'
+import { setCell, toId } from '../../domain/kit/ids.ts'
 import { createOwners } from '../../domain/kit/owners.ts'
 import { createSessionMutex } from '../../domain/kit/session-mutex.ts'
 import { NO_TRACING } from '../../domain/kit/tracing.ts'
@@ -80,6 +80,7 @@ export async function buildPlatform(
   log: Logger,
   signal: AbortSignal = new AbortController().signal,
 ): Promise<Platform> {
+  setCell(config.CELL)
   const connector = redisConnector(config)
   await waitForPostgres(() => prepareSchema(config, log), log, signal)
   const settled = await waitForPostgres(() => settleTls(config), log, signal)

@@ -3,6 +3,7 @@ import { CreateAgentRequest } from '../../../contract/agents.ts'
 import { AgentId, fromId, ImageId, SessionId, toId, wireId } from '../../../contract/kit/ids.ts'
 import { CreateMessageRequest } from '../../../contract/messages.ts'
 import { CreateSessionRequest } from '../../../contract/sessions.ts'
+import { newUuid, setCell } from '../../../domain/kit/ids.ts'
 
 const HEX = '0193aaaabbbb7ccc8ddd0123456789ab'
 const UUID = '0193aaaa-bbbb-7ccc-8ddd-0123456789ab'
@@ -54,5 +55,25 @@ describe('a request that was parsed', () => {
     ],
   ])('can be encoded as it was sent: %s', (_, schema, request) => {
     expect(JSON.stringify(z.encode(schema, schema.parse(request)))).toBe(JSON.stringify(request))
+  })
+})
+
+describe('a new id', () => {
+  afterEach(() => setCell(undefined))
+
+  it.each([
+    [0, '00'],
+    [26, '1a'],
+    [255, 'ff'],
+  ])('of cell %i ends with %s', (cell, end) => {
+    setCell(cell)
+    const ids = Array.from({ length: 1000 }, newUuid)
+    for (const id of ids) expect(id).toMatch(new RegExp(`^.{8}-.{4}-7.{3}-[89ab].{3}-.{10}${end}$`))
+    expect(new Set(ids).size).toBe(1000)
+    expect(ids).toEqual(ids.toSorted())
+  })
+
+  it('ends at random without a cell', () => {
+    expect(new Set(Array.from({ length: 1000 }, () => newUuid().slice(-2))).size).toBeGreaterThan(100)
   })
 })
