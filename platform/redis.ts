@@ -120,8 +120,9 @@ function readHosts(url: string) {
 
 function logged(redis: RedisClient, log: Logger, connectNode?: () => Redis): RedisClient {
   const warn = (err: string) => warnRarely(log, { err }, 'redis is away')
-  if (!redis.isCluster) return redis.on('error', (error: Error) => warn(describe(error)))
+  if (!redis.isCluster) return surviving(redis as Redis).on('error', (error: Error) => warn(describe(error)))
   const cluster = redis as Cluster
+  cluster.on('+node', surviving)
   const warnOf = (error: Error & { lastNodeError?: Error }) => {
     const cause = error.lastNodeError ?? error
     if (cause.message !== HIDDEN) warn(describe(cause))
@@ -133,13 +134,19 @@ function logged(redis: RedisClient, log: Logger, connectNode?: () => Redis): Red
   return cluster
 }
 
+/**
+ * Has a connection survive further errors of its socket, such as TLS alerts after a refused certificate: ioredis listens
+ * to the first only, and another one would end the process.
+ */
+const surviving = (redis: Redis): Redis => redis.on('error', () => redis.stream?.on('error', () => {}))
+
 /** Message with which a cluster hides why a node cannot be reached. */
 const HIDDEN = 'Connection is closed.'
 
 /** Returns the reason for which a cluster is not ready, as one node of it shows. */
 function askNode(redis: Redis): Promise<string> {
   return new Promise((resolve) => {
-    redis.on('error', (error: Error) => resolve(describe(error)))
+    surviving(redis).on('error', (error: Error) => resolve(describe(error)))
     redis.on('ready', () => resolve('the cluster is not ready'))
     redis.on('end', () => resolve(HIDDEN))
     redis

@@ -33,7 +33,8 @@ export async function makeRedis(
   let running: Service | undefined
   const ask: RedisServer['ask'] = async (work) => {
     const admin = new Redis({ port, host: '127.0.0.1', lazyConnect: true, retryStrategy: null, ...options })
-    admin.on('error', () => {})
+    // ioredis listens to the first error of a socket only.
+    admin.on('error', () => admin.stream?.on('error', () => {}))
     try {
       await admin.connect()
       return await work(admin)

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import type { Redis } from 'ioredis'
 import { freePorts } from '../../../dev/services/index.ts'
 import { createLog } from '../../../platform/log.ts'
 import { type RedisSettings, redisConnector } from '../../../platform/redis.ts'
@@ -120,6 +121,17 @@ describe('a Redis with TLS and a user', () => {
     const { port } = await startWithTls(certificate)
     const REDIS_URL = `rediss://${ENCODED}@127.0.0.1:${port}`
     expect(await connect({ REDIS_URL, REDIS_CA_FILE: file('ca.crt') })).toBe(sentence)
+  })
+
+  it('leaves the process alone when a socket has more than one error', async () => {
+    const { port } = await startWithTls(OTHER_HOST_CERTIFICATE)
+    const settings = { REDIS_URL: `rediss://${ENCODED}@127.0.0.1:${port}`, REDIS_CA_FILE: file('ca.crt') }
+    const log = createLog('silent', 'test', { write: () => {} })
+    const client = redisConnector(settings).connect(log) as Redis
+    const failed = new Promise<Redis['stream']>((resolve) => client.once('error', () => resolve(client.stream)))
+    const stream = await failed
+    expect(stream.emit('error', new Error('tlsv1 alert decode error'))).toBe(true)
+    client.disconnect()
   })
 })
 
