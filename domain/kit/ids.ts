@@ -13,6 +13,13 @@ export function setCell(number: number | undefined): void {
 /** Returns a UUID of version 7. Its last two digits are the cell's, so that a router can tell where an id belongs. */
 export const newUuid = (): string => (cell === undefined ? v7() : v7().slice(0, -2) + cell)
 
+/** Returns the lowest UUID of version 7 that is made at a time in ms. */
+export const firstUuidOf = (ms: number): string =>
+  ms
+    .toString(16)
+    .padStart(12, '0')
+    .replace(/^(.{8})(.{4})$/, '$1-$2-7000-8000-000000000000')
+
 /** Marks a UUID that was generated here, or reserved by an Idempotency-Key, as the id of a kind of resource. */
 export const asUuid = <Kind extends string>(uuid: string): Uuid<Kind> => uuid as Uuid<Kind>
 

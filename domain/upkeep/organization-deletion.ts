@@ -25,14 +25,32 @@ export async function sweepDeletedOrganizations(deps: Deps, signal: AbortSignal)
   const deleted = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT id FROM organizations WHERE deleted_at IS NOT NULL AND ${inShareSql(deps, Prisma.sql`id`)}
     ORDER BY deleted_at LIMIT ${ORGANIZATIONS}`
-  for (const { id } of deleted) await removeContents(deps, id, signal)
+  let failure: { reason: unknown } | undefined
+  // An organization that cannot be emptied does not hold up the others, and nothing of theirs goes on meanwhile.
+  for (const remove of [endWork, removeContents]) {
+    for (const { id } of deleted) {
+      signal.throwIfAborted()
+      await remove(deps, id, signal).catch((reason: unknown) => {
+        failure ??= { reason }
+      })
+    }
+  }
+  if (failure !== undefined) throw failure.reason
   return deleted.length
+}
+
+/** Deletes the schedules, and the sessions whose turns have not ended. */
+async function endWork(deps: Deps, organizationId: string, signal: AbortSignal): Promise<void> {
+  const { db } = deps
+  const schedules = () => db.schedule.findMany({ where: { organizationId, deletedAt: null }, take: PAGE })
+  await eachOf(schedules, signal, ({ id }) => unlessGone(deleteSchedule(deps, { organizationId }, id)))
+  const where = { organizationId, turns: { some: { finishedAt: null } } }
+  const sessions = () => db.session.findMany({ where, take: PAGE, select: { id: true } })
+  await eachOf(sessions, signal, ({ id }) => removeSession(deps, organizationId, id))
 }
 
 async function removeContents(deps: Deps, organizationId: string, signal: AbortSignal): Promise<void> {
   const { db } = deps
-  const schedules = () => db.schedule.findMany({ where: { organizationId, deletedAt: null }, take: PAGE })
-  await eachOf(schedules, signal, ({ id }) => unlessGone(deleteSchedule(deps, { organizationId }, id)))
   const sessions = () => db.session.findMany({ where: { organizationId }, take: PAGE, select: { id: true } })
   await eachOf(sessions, signal, ({ id }) => removeSession(deps, organizationId, id))
   for (const [name, batch] of CONTENTS) {
@@ -43,6 +61,14 @@ async function removeContents(deps: Deps, organizationId: string, signal: AbortS
       ))`
     await deleteInBatches(signal, removeSome, batch)
   }
+  const removeExecutions = (limit: number) => db.$executeRaw`
+    DELETE FROM schedule_executions WHERE id IN (
+      SELECT e.id FROM schedules s JOIN schedule_executions e ON e.schedule_id = s.id
+      WHERE s.organization_id = ${organizationId}::uuid AND s.deleted_at IS NOT NULL
+        AND e.status IN ('completed', 'failed', 'skipped')
+      LIMIT ${limit}
+    )`
+  await deleteInBatches(signal, removeExecutions)
   // A schedule's row is needed until its clock in Temporal is gone.
   await db.$executeRaw`
     DELETE FROM organizations o WHERE id = ${organizationId}::uuid AND deleted_at IS NOT NULL

@@ -25,8 +25,9 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await deleteAbandonedUploads(deps, signal)
   await deleteOldExecutions(deps, deps.retention.executionsMs, signal)
   await removeDeletedSchedules(deps, signal)
+  const deleted = await deleteOldDeltas(deps, deps.retention.deltasMs, signal)
   await deleteOldSessions(deps, deps.retention.sessionsMs, signal)
-  return deleteOldDeltas(deps, deps.retention.deltasMs, signal)
+  return deleted
 }
 
 /**

@@ -58,6 +58,8 @@ export async function applyMigrations(
     if (found.length === 0) return []
     // An empty database has no release to go back to.
     if (!noWayBack && found.length < migrations.length) requireWayBack(found)
+    // A role may have a limit, which is for requests.
+    await connection.query('SET statement_timeout = 0')
     await connection.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
     const { rows } = await connection.query(IS_FOREIGN)
     if (rows[0]?.foreign === true) {

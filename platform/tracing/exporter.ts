@@ -18,6 +18,8 @@ import { version } from '../version.ts'
 
 /** Spans that wait to be sent, and the largest number sent at once. Further spans are dropped. */
 const QUEUE = { maxQueueSize: 2048, maxExportBatchSize: 512 }
+/** The same for spans with contents, which have up to 192 KiB each. */
+const QUEUE_OF_CONTENTS = { maxQueueSize: 128, maxExportBatchSize: 16 }
 const SEND_EVERY_MS = 1000
 const SEND_TIMEOUT_MS = 5000
 /** Time that a stopping process gives the collector. */
@@ -40,8 +42,10 @@ export async function openExporter(
   settings: TraceSettings,
   idGenerator: IdGenerator,
   log: Logger,
+  hasContent: boolean,
 ): Promise<{ tracer: Tracer; flush(spans: Promise<unknown>): Promise<void> }> {
-  const warn = (message: string) => warnRarely(log, { err: message }, 'traces not sent')
+  const warn = (...reasons: unknown[]) =>
+    warnRarely(log, { err: reasons.map(sentenceOf).join(': ') }, 'traces not sent')
   const nothing = () => {}
   const logger = { error: warn, warn, info: nothing, debug: nothing, verbose: nothing }
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true })
@@ -53,7 +57,7 @@ export async function openExporter(
     sampler: samplerOf(settings),
     spanProcessors: [
       new BatchSpanProcessor({
-        ...QUEUE,
+        ...(hasContent ? QUEUE_OF_CONTENTS : QUEUE),
         exporter: await createExporter(settings),
         scheduledDelayMillis: SEND_EVERY_MS,
         exportTimeoutMillis: SEND_TIMEOUT_MS,
@@ -70,6 +74,11 @@ export async function openExporter(
     },
   }
 }
+
+const MAX_REASON = 300
+
+const sentenceOf = (reason: unknown): string =>
+  (reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : String(reason)).slice(0, MAX_REASON)
 
 async function createExporter(settings: TraceSettings) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers } = settings

@@ -42,7 +42,7 @@ type Options = {
 /** Traces this process with OpenTelemetry. Nothing of OpenTelemetry is loaded where nobody traces. */
 export async function createTracing({ settings, hasContent, db, log }: Options): Promise<ProcessTracing> {
   const ids = createSpanIds()
-  const { tracer, flush } = await openExporter(settings, ids.generator, log)
+  const { tracer, flush } = await openExporter(settings, ids.generator, log, hasContent)
   const current = new AsyncLocalStorage<SpanContext | undefined>()
   const reads = new Set<Promise<void>>()
 

@@ -4,6 +4,7 @@ import { follow, REPLAY_BATCH } from '../../domain/events/read/follow.ts'
 import { createEventReader } from '../../domain/events/read/read.ts'
 import { deleteOldDeltas } from '../../domain/upkeep/retention.ts'
 import { deleteOldSessions } from '../../domain/upkeep/session-deletion/retention.ts'
+import { sleep } from '../../lib/sleep.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import { call, createScriptedSession, createSession, type Json, listEvents, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
@@ -27,6 +28,8 @@ const LONG_RECORD = [
   ANSWER,
 ]
 const HOUR_MS = 60 * 60 * 1000
+/** Age from which the sessions of a test are old. */
+const OLD_MS = 2000
 
 let service: TestService
 let deps: Deps
@@ -405,18 +408,28 @@ describe('what a session stores', () => {
 })
 
 describe('old sessions', () => {
-  it('are deleted if nothing happens in them, and nobody pinned them or posts to them later', async () => {
-    const names = ['old', 'young', 'pinned', 'waiting', 'scheduled']
+  it('are deleted if nothing happens in them, and nobody has pinned, changed or used them or posts to them later', async () => {
+    const names = ['old', 'young', 'pinned', 'waiting', 'scheduled', 'changed', 'used']
     const sessions = await Promise.all(names.map(async (name) => ({ name, id: await createOf(name) })))
+    const idOf = (wanted: string) => sessions.find(({ name }) => name === wanted)?.id ?? ''
     const isThere = async (id: string) => (await call(url, 'GET', `/v1/sessions/${id}`)).status === 200
-    const old = sessions.filter(({ name }) => name !== 'young').map(({ id }) => toUuid(id))
-    await deps.db
-      .$executeRaw`UPDATE sessions SET updated_at = now() - interval '2 days' WHERE id = ANY (${old}::uuid[])`
+    await sleep(OLD_MS)
+    await call(url, 'PATCH', `/v1/sessions/${idOf('young')}`, { title: 'Young' })
+    await call(url, 'PUT', `/v1/sessions/${idOf('changed')}/storage/keys/mood`, { value: 'new' })
+    const { mutex } = deps.events
+    const used = toUuid(idOf('used'))
+    // Somebody posts a message after the session was found to be old, and before it is locked.
+    const raced: typeof mutex = async (id, work) => {
+      if (id === used) await post(url, idOf('used'))
+      return mutex(id, work)
+    }
     await deleteOldSessions(deps, 0, new AbortController().signal)
-    expect(await isThere(sessions[0]?.id ?? '')).toBe(true)
-    await deleteOldSessions(deps, 24 * HOUR_MS, new AbortController().signal)
+    expect(await isThere(idOf('old'))).toBe(true)
+    const racing = { ...deps, events: { ...deps.events, mutex: raced } }
+    await deleteOldSessions(racing, OLD_MS, new AbortController().signal)
     const left = await Promise.all(sessions.map(async ({ name, id }) => [name, await isThere(id)]))
-    expect(Object.fromEntries(left)).toEqual({ old: false, young: true, pinned: true, waiting: true, scheduled: true })
+    const kept = Object.fromEntries(names.map((name) => [name, name !== 'old']))
+    expect(Object.fromEntries(left)).toEqual(kept)
   })
 })
 

@@ -186,6 +186,17 @@ it('has contents if operators want them', async () => {
       { role: 'assistant', parts: [{ type: 'text', content: 'Bonjour' }], finish_reason: 'stop' },
     ])
     expect(last?.attributes['gen_ai.system_instructions']).toContain('Play the script')
+    const secret = { operation: 'set', name: 'KEY', value: 'hunter2' }
+    const keeping = [{ tool_calls: [{ id: 'two', name: 'secret_store', arguments: secret }] }, { text: 'Kept' }]
+    const other = await createScriptedSession(url, keeping, { capabilities: [{ ref: 'session_storage' }] })
+    const kept = turnIdOf(await post(url, other, 'Keep it'))
+    await own.find(ofTurn(kept, /^invoke_agent/), 'the span of the turn that keeps a secret')
+    const spans = own.spans.filter(ofTurn(kept, /./)).map((span) => JSON.stringify(span))
+    expect(spans.filter((span) => span.includes('secret_store')).length).toBeGreaterThan(1)
+    expect(spans.filter((span) => span.includes('[secret]')).length).toBeGreaterThan(0)
+    // The instructions have the script.
+    const answers = own.spans.map((span) => JSON.stringify({ ...span.attributes, 'gen_ai.system_instructions': '' }))
+    expect(answers.join()).not.toContain('hunter2')
   })
   await own.stop()
 })

@@ -201,7 +201,8 @@ spec:
 startupProbe:
   httpGet: { path: /health/started, port: http }
   periodSeconds: 2
-  failureThreshold: 90
+  # A pod that migrates by itself answers nothing before.
+  failureThreshold: {{ if .Values.migration.enabled }}90{{ else }}{{ div .Values.migration.deadlineSeconds 2 }}{{ end }}
 livenessProbe:
   httpGet: { path: /health, port: http }
   periodSeconds: 10
@@ -209,8 +210,8 @@ livenessProbe:
   failureThreshold: 6
 readinessProbe:
   httpGet: { path: /health/ready, port: http }
-  periodSeconds: 5
-  timeoutSeconds: 5
+  periodSeconds: 7
+  timeoutSeconds: 7
   failureThreshold: 3
 {{- end }}
 
@@ -218,7 +219,8 @@ readinessProbe:
 startupProbe:
   httpGet: { path: /health/started, port: metrics }
   periodSeconds: 2
-  failureThreshold: 90
+  # A pod that migrates by itself answers nothing before.
+  failureThreshold: {{ if .Values.migration.enabled }}90{{ else }}{{ div .Values.migration.deadlineSeconds 2 }}{{ end }}
 livenessProbe:
   httpGet: { path: /health, port: metrics }
   periodSeconds: 10

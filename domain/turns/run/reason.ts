@@ -120,14 +120,9 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   if (hasTooManyClaims(claims, failures)) return { outcome: 'failed', code: 'internal_error' }
   deps.metrics?.attempted(claims <= 1 ? 'first' : claims > failures + 1 ? 'taken_over' : 'retry')
   try {
-    const streamed = await deps.tracing.modelCall(tracedCall(call), () =>
-      streamAnswer(call, starting, async (events) => {
-        await append(call, own(call, events))
-      }),
-    )
+    const streamed = await deps.tracing.modelCall(tracedCall(call), () => readAnswer(call, starting))
     const started = await starting
-    const toolCalls = streamed.toolCalls.map((toolCall) => withoutSecrets(call, fillIn(call, toolCall)))
-    const answer = { ...streamed, toolCalls, costUsd: costOf(call.profile, streamed.usage) }
+    const answer = { ...streamed, costUsd: costOf(call.profile, streamed.usage) }
     const rest = await untilItMayEnd(call, answer.rest)
     const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
@@ -141,6 +136,14 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
     await waitForWorkflow(call.attempt, call.signal)
     return recordFailure(call, error)
   }
+}
+
+/** Streams the answer. The secrets of its calls are taken out before anybody else has it, also the trace. */
+async function readAnswer(call: ModelCall, starting: Promise<unknown>) {
+  const streamed = await streamAnswer(call, starting, async (events) => {
+    await append(call, own(call, events))
+  })
+  return { ...streamed, toolCalls: streamed.toolCalls.map((toolCall) => withoutSecrets(call, fillIn(call, toolCall))) }
 }
 
 const tracedCall = ({ context: turn, model, iteration, systemPrompt, modelInput: { messages } }: ModelCall) => ({

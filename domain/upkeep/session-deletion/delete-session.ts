@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
 import { publishDeletion } from '../../events/live/live-stream.ts'
 import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
 import type { OrganizationScope } from '../../kit/actor.ts'
@@ -11,6 +12,9 @@ import { deleteOwnedData } from './owned-data.ts'
 
 type Deleted = { id: string; turnIds: string[] }
 
+/** Decides about a session once it is locked. */
+type MayDelete = (db: Prisma.TransactionClient) => Promise<boolean>
+
 /** Stands for their owner, whom the record has forgotten. */
 const OF_DELETED = 'deleted sessions'
 
@@ -20,12 +24,20 @@ const MAX_WAITING_MS = 10_000
 /**
  * Cancels the session's running, waiting and queued turns, and deletes the session, in one transaction. It then no
  * longer exists for anyone, and its streams end. Afterwards its data is removed and the workflows of its turns are
- * notified, by the sweeper if necessary. Throws `not_found`.
+ * notified, by the sweeper if necessary. With `mayDelete`, a session that it is false for stays. Throws `not_found`.
  */
-export async function deleteSession(deps: Deps, scope: OrganizationScope, id: string): Promise<void> {
+export async function deleteSession(
+  deps: Deps,
+  scope: OrganizationScope,
+  id: string,
+  mayDelete?: MayDelete,
+): Promise<void> {
   const where = { organizationId: scope.organizationId, sessionId: id }
-  const deleted = await withLockedSession(deps, where, deleteLocked)
+  const deleted = await withLockedSession(deps, where, async (session) =>
+    mayDelete === undefined || (await mayDelete(session.db)) ? deleteLocked(session) : 'kept',
+  )
   if (deleted === undefined) throw noSession()
+  if (deleted === 'kept') return
   deps.conversations.delete(deleted.id)
   publishDeletion(deps, deleted.id)
   const removed = deleteOwnedData(deps, deleted.id)
@@ -37,8 +49,8 @@ export async function deleteSession(deps: Deps, scope: OrganizationScope, id: st
 }
 
 /** Deletes a session for the service itself. It may have been deleted meanwhile. */
-export const removeSession = (deps: Deps, organizationId: string, id: string): Promise<void> =>
-  unlessGone(deleteSession(deps, { organizationId }, id))
+export const removeSession = (deps: Deps, organizationId: string, id: string, mayDelete?: MayDelete): Promise<void> =>
+  unlessGone(deleteSession(deps, { organizationId }, id, mayDelete))
 
 async function deleteLocked(session: LockedSession): Promise<Deleted> {
   // Before the counts of their executions: changes of schedules lock in the same order.

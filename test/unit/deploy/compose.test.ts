@@ -28,7 +28,13 @@ type ComposeFile = {
 /** Settings that lead to the file's other services, the port in the container and the number of proxies. */
 const OWN_SETTINGS = ['DATABASE_URL', 'REDIS_URL', 'TEMPORAL_ADDRESS', 'PORT', 'TRUSTED_PROXIES']
 /** Settings of Node itself. */
-const OF_NODE = ['NODE_EXTRA_CA_CERTS']
+const OF_NODE = [
+  'NODE_EXTRA_CA_CERTS',
+  'OTEL_RESOURCE_ATTRIBUTES',
+  'OTEL_EXPORTER_OTLP_CERTIFICATE',
+  'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE',
+  'OTEL_EXPORTER_OTLP_CLIENT_KEY',
+]
 /** Settings that the image has itself. */
 const OF_THE_IMAGE = ['HOST']
 

@@ -1,0 +1,2 @@
+-- CreateIndex
+CREATE INDEX "turns_organization_id_idx" ON "turns"("organization_id");
