@@ -6,7 +6,7 @@ import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { expectSoundRecord, textOf, typesOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
-import { withClient } from '../support/temporal.ts'
+import { withWorkflow } from '../support/temporal.ts'
 import { createWorkerPool } from '../support/workers.ts'
 
 const SILENT = 'silent' as const
@@ -78,9 +78,9 @@ async function cancel(service: TestService, id: string): Promise<Json[]> {
   return events
 }
 
-/** Returns the status of a turn's workflow, read from Temporal directly. */
+/** Returns the status of a turn's workflow, read from Temporal directly, once that knows of it. */
 const statusOf = (service: TestService, turnId: string): Promise<string> =>
-  withClient(service, async (client) => (await client.workflow.getHandle(turnId).describe()).status.name)
+  withWorkflow(service, turnId, async (workflow) => (await workflow.describe()).status.name)
 
 const untilClosed = (service: TestService, turnId: string) =>
   waitFor(async () => {
@@ -188,6 +188,7 @@ describe('cancelling while a server is away', () => {
   it('Redis: a silent model call is stopped by its next heartbeat', async () => {
     const { id, turnId } = await startTurn(service, SILENT)
     const request = await untilAsked()
+    expect(await statusOf(service, turnId)).toBe('RUNNING')
     redis.cut()
     await cancel(service, id)
     const cancelledAt = Date.now()
