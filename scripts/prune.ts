@@ -23,7 +23,10 @@ const BRIDGE_OF: Partial<Record<NodeJS.Architecture, string>> = {
   x64: 'x86_64-unknown-linux-gnu',
   arm64: 'aarch64-unknown-linux-gnu',
 }
-/** Files that nothing reads: other databases' builds, just-bash's Python and command line, Rust, OpenTelemetry's drafts, tests, types, source maps. */
+/**
+ * Files that nothing reads: other databases' builds, just-bash's Python and command line, Rust, OpenTelemetry's drafts,
+ * tests, types, source maps.
+ */
 const UNUSED = [
   /@prisma\/client\/runtime\/(.*(cockroachdb|mysql|sqlite|sqlserver|_small_)|wasm-compiler-edge)/,
   /^node_modules\/just-bash\/(vendor|dist\/bin)\//,

@@ -23,7 +23,10 @@ export const logRequests =
     return inLogContext({ requestId: ctx.state.requestId }, next)
   }
 
-/** Describes a request that is over. Its path is left out: without a route it may be anything, even malformed, on which Koa throws. */
+/**
+ * Describes a request that is over. Its path is left out: without a route it may be anything, even malformed, on which
+ * Koa throws.
+ */
 export function describeRequest(ctx: Context): {
   method: string
   route: string | null

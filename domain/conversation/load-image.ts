@@ -74,7 +74,7 @@ async function readBytes(
 }
 
 const fetchBytes = ({ outgoing, log }: ImageDeps, url: string, signal: AbortSignal): Promise<ImageBytes> =>
-  fetchImage({ ...outgoing, traceparent: undefined }, url, signal).catch((error) => {
+  fetchImage(outgoing, url, signal).catch((error) => {
     signal.throwIfAborted()
     if (error instanceof OutgoingError) return { problem: error.message }
     warnRarely(log, { err: error }, 'an image of a message could not be fetched')

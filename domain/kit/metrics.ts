@@ -1,7 +1,7 @@
 /** What an event that was recorded tells about the service. */
 export type ObservedEvent = { type: string; ts: string; data: object }
 
-/** Reason of an attempt at a reason step: after a failed model call, or after an attempt that died without an outcome. */
+/** Reason of an attempt at a reason step: after a failed model call, or after an attempt that died. */
 export type AttemptReason = 'first' | 'retry' | 'taken_over'
 
 /** Values that are read whenever the metrics are. */

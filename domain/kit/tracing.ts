@@ -4,7 +4,7 @@ import type { Message } from '../../contract/messages.ts'
 /** Turn to which spans belong. `traceparent`: place of its message in a trace, null if it has none. Plain UUIDs. */
 export type TracedTurn = { turnId: string; sessionId: string; traceparent: string | null }
 
-/** One attempt at a model call. `provider` is the type of the provider. The content is read only if operators want it. */
+/** One attempt at a model call. `provider` is its provider's type. The content is read only if operators want it. */
 export type TracedModelCall = {
   turn: TracedTurn
   iteration: number

@@ -13,8 +13,8 @@ export const MAX_QUEUED_TURNS = 1000
 export type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
 
 /**
- * Message to insert. `controls` is JSON, `traceparent` the place of its request in a trace. `claim` is the fence of an attempt that begins the turn at once, and claims
- * its first step, if the turn is next.
+ * Message to insert. `controls` is JSON, `traceparent` the place of its request in a trace. `claim` is the fence of an
+ * attempt that begins the turn at once, and claims its first step, if the turn is next.
  */
 export type NewMessage = MessagePlace & {
   content: InputContentPart[]

@@ -41,8 +41,7 @@ export async function patchSchedule(
         const row = await lockSchedule(tx, actor, id)
         if (target?.sessionId != null) await lockTargetedSession(tx, actor, target.sessionId)
         const now = await readTime(tx)
-        if (launches < MAX_LAUNCHES && isClockChange(row, input) && isRunDue(row, now)) return 'due'
-        if (launches === 0 && isClockChange(row, input) && isUnknown(row)) return 'unknown'
+        if (isClockChange(row, input) && mayHaveDueRun(row, now, launches)) return 'due'
         await tx.schedule.update({
           where: { id },
           data: changesOf(deps, row, input, target, now),
@@ -53,13 +52,7 @@ export async function patchSchedule(
       .catch((error) => {
         throw isTaken(error) ? nameTaken() : error
       })
-  for (let launches = 0; launches <= MAX_LAUNCHES; launches++) {
-    const outcome = await change(launches)
-    if (outcome === 'changed') break
-    // Tells Temporal of the schedule as it was, and launches what Temporal says was due.
-    if (outcome === 'unknown') await syncClock(deps, id)
-    else await launchFirst(deps, actor, id)
-  }
+  for (let launches = 0; (await change(launches)) === 'due'; launches++) await launchFirst(deps, actor, id)
   await syncClock(deps, id)
   return getSchedule(deps, actor, id)
 }
@@ -73,14 +66,18 @@ async function readTime(tx: Prisma.TransactionClient): Promise<Date> {
   return row?.now ?? new Date()
 }
 
-/** Whether the record has a run that is due and not launched yet. */
-const isRunDue = ({ enabled, clockDueAt, nextTimes, launchedUntil }: ScheduleRow, now: Date): boolean =>
-  enabled && clockDueAt === null && nextTimes.some((time) => time > launchedUntil && time <= now)
-
-/** Whether nobody knows the times of a schedule, because Temporal could not be told of it yet. */
-const isUnknown = ({ enabled, clockDueAt }: ScheduleRow): boolean => enabled && clockDueAt !== null
+/**
+ * Whether a run may be due that has not been launched yet, after `launches` attempts. While Temporal has not been told of
+ * a schedule, nobody knows its times; one attempt tells it.
+ */
+const mayHaveDueRun = (row: ScheduleRow, now: Date, launches: number): boolean => {
+  if (!row.enabled) return false
+  if (row.clockDueAt !== null) return launches === 0
+  return launches < MAX_LAUNCHES && row.nextTimes.some((time) => time > row.launchedUntil && time <= now)
+}
 
 async function launchFirst(deps: Deps, { organizationId }: Actor, scheduleId: ScheduleId): Promise<void> {
+  await syncClock(deps, scheduleId)
   await launchDue(deps, { organizationId, scheduleId }).catch((error: Error) => {
     warnRarely(deps.log, { scheduleId, err: error.message }, 'a run was not launched before its schedule was changed')
   })

@@ -11,7 +11,7 @@ const ROLES: Record<Message['role'], string> = {
   tool_result: 'tool',
 }
 
-export const describeInstructions = (text: string): string => bounded([{ type: 'text', content: text }])
+export const describeInstructions = (text: string): string => describeValue([{ type: 'text', content: text }])
 
 /** Describes messages as the conventions do, without images. */
 export function describeInput(messages: Message[]): string {
@@ -29,13 +29,11 @@ export function describeInput(messages: Message[]): string {
 export function describeOutput({ text, toolCalls, finishReason }: TracedAnswer): string {
   const calls = toolCalls.map(({ id, name, arguments: args }) => ({ type: 'tool_call', id, name, arguments: args }))
   const parts = [...(text === '' ? [] : [{ type: 'text', content: text }]), ...calls]
-  return bounded([{ role: 'assistant', parts, finish_reason: finishReason }])
+  return describeValue([{ role: 'assistant', parts, finish_reason: finishReason }])
 }
 
-/** Describes arguments or the result of a tool. */
-export const describeValue = (value: unknown): string => bounded(value)
-
-function bounded(value: unknown): string {
+/** Describes arguments or the result of a tool, or anything else as JSON. */
+export function describeValue(value: unknown): string {
   const json = JSON.stringify(value ?? null)
   return json.length <= MAX_CHARACTERS ? json : JSON.stringify(`left out: ${json.length} characters of JSON`)
 }

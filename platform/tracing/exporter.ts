@@ -78,7 +78,7 @@ export async function openExporter(
 const MAX_REASON = 300
 
 const sentenceOf = (reason: unknown): string =>
-  (reason instanceof Error ? reason.message : typeof reason === 'string' ? reason : String(reason)).slice(0, MAX_REASON)
+  (reason instanceof Error ? reason.message : String(reason)).slice(0, MAX_REASON)
 
 async function createExporter(settings: TraceSettings) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers } = settings

@@ -106,10 +106,10 @@ export async function buildPlatform(
     maxProcesses: config.BASH_MAX_PROCESSES ?? fittingProcesses(),
     ownerOf: owners.ownerOf,
   })
-  const outgoing = { ...guardOf(config, keys.serviceId), traceparent: tracing?.traceparent }
+  const outgoing = guardOf(config, keys.serviceId)
   const { models, close: closeModels } = createModels(config, outgoing)
   const sqliteRunner = createSqliteRunner()
-  const mcp = createMcpClient(outgoing)
+  const mcp = createMcpClient({ ...outgoing, traceparent: tracing?.traceparent })
   const mcpDiscoveries = createDiscoveries(owners.ownerOf)
   const deps: Deps = {
     log,

@@ -11,10 +11,10 @@ const MARGIN_MS = 10_000
 /** Longest time that tokens wait for others. Text is recorded and shown every 100 ms at most. */
 const JOIN_MS = 30
 
-/** Builds the predefined providers, and the connections to all providers, who are told of no traces. */
+/** Builds the predefined providers, and the connections to all providers. */
 export function createModels(
   config: Config,
-  { traceparent: _, ...guard }: GuardOptions,
+  guard: GuardOptions,
 ): { models: Deps['models']; close: () => Promise<void> } {
   const silenceMs = config.LLM_IDLE_TIMEOUT_SECS * 1000 + MARGIN_MS
   const limits = {

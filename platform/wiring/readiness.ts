@@ -4,7 +4,7 @@ import type { PrismaClient } from '../../prisma/generated/client.ts'
 import type { Temporal } from '../temporal/temporal.ts'
 
 const PING_TIMEOUT_MS = 2000
-/** Longer than a request waits for a connection of the pool: a process is not ready when its requests are turned away. */
+/** Longer than a request waits for a connection: a process is not ready when its requests are turned away. */
 const POSTGRES_TIMEOUT_MS = 6000
 
 /** Creates the check of a process, which is stopping once `stopping` has aborted. */

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import type { Metrics } from '../../domain/kit/metrics.ts'
+import { NO_METRICS } from '../support/by-hand.ts'
 import { call, createScriptedSession, type Json, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
@@ -16,9 +17,7 @@ beforeAll(async () => {
   }
   // Writes a line wherever events are recorded.
   const recorded: Metrics['recorded'] = ([event]) => platform.deps.log.info({ first: event?.type }, 'recorded')
-  const nothing = () => {}
-  const others = { attempted: nothing, retried: nothing, sent: nothing, relayed: nothing }
-  platform.deps.metrics = { recorded, ...others, swept: nothing, sweepFailed: nothing, watch: nothing }
+  platform.deps.metrics = { ...NO_METRICS, recorded }
 })
 afterAll(() => service.stop())
 

@@ -3,6 +3,7 @@ import type { Deps } from '../../domain/deps.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../domain/events/log/append.ts'
 import type { Actor } from '../../domain/kit/actor.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toId } from '../../domain/kit/ids.ts'
+import type { Metrics } from '../../domain/kit/metrics.ts'
 import { createMessage } from '../../domain/messages/create.ts'
 import { createSession } from '../../domain/sessions/create.ts'
 import { toUuid } from './ids.ts'
@@ -20,6 +21,19 @@ export async function createOpenTurn(deps: Deps): Promise<{ id: string; writer: 
   const { id } = await createSession(deps, ANYBODY, {})
   const { turnUuid } = await postUnanswered(deps, id, 'Hello')
   return { id, writer: { sessionId: toUuid(id), turnId: turnUuid } }
+}
+
+const nothing = () => {}
+/** Metrics that measure nothing, for a test that replaces some. */
+export const NO_METRICS: Metrics = {
+  recorded: nothing,
+  attempted: nothing,
+  retried: nothing,
+  sent: nothing,
+  relayed: nothing,
+  swept: nothing,
+  sweepFailed: nothing,
+  watch: nothing,
 }
 
 /** Returns the dependencies with some calls to Temporal replaced. */

@@ -198,16 +198,7 @@ spec:
 {{- end }}
 
 {{- define "httpProbes" -}}
-startupProbe:
-  httpGet: { path: /health/started, port: http }
-  periodSeconds: 2
-  # A pod that migrates by itself answers nothing before.
-  failureThreshold: {{ if .Values.migration.enabled }}90{{ else }}{{ div .Values.migration.deadlineSeconds 2 }}{{ end }}
-livenessProbe:
-  httpGet: { path: /health, port: http }
-  periodSeconds: 10
-  timeoutSeconds: 5
-  failureThreshold: 6
+{{ include "probesOf" (dict "migration" .Values.migration "port" "http") }}
 readinessProbe:
   httpGet: { path: /health/ready, port: http }
   periodSeconds: 7
@@ -216,13 +207,17 @@ readinessProbe:
 {{- end }}
 
 {{- define "workerProbes" -}}
+{{ include "probesOf" (dict "migration" .Values.migration "port" "metrics") }}
+{{- end }}
+
+{{- define "probesOf" -}}
 startupProbe:
-  httpGet: { path: /health/started, port: metrics }
+  httpGet: { path: /health/started, port: {{ .port }} }
   periodSeconds: 2
   # A pod that migrates by itself answers nothing before.
-  failureThreshold: {{ if .Values.migration.enabled }}90{{ else }}{{ div .Values.migration.deadlineSeconds 2 }}{{ end }}
+  failureThreshold: {{ if .migration.enabled }}90{{ else }}{{ div .migration.deadlineSeconds 2 }}{{ end }}
 livenessProbe:
-  httpGet: { path: /health, port: metrics }
+  httpGet: { path: /health, port: {{ .port }} }
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6

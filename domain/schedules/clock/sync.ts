@@ -158,7 +158,10 @@ const GRACE_SECS = 2
 const SWEEP_LIMIT = 50
 const SWEEP_AT_ONCE = 5
 
-/** Tells Temporal of schedules that their own requests could not report. Returns how many. Meant to be called periodically. */
+/**
+ * Tells Temporal of schedules that their own requests could not report. Returns how many. Meant to be called
+ * periodically.
+ */
 export async function syncSchedules(deps: Deps): Promise<number> {
   const due = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT id FROM schedules
@@ -174,8 +177,8 @@ const REPEAT_AFTER_MS = 300_000
 
 /**
  * Makes schedules due whose runs have not been launched in time, or whose known times have all passed: Temporal may have
- * lost them, or an operator may have changed them there. Returns how many. Meant to be called periodically; `seen` keeps the time at which
- * each was found, so that a schedule that is merely late is not reported to Temporal every time.
+ * lost them, or an operator may have changed them there. Returns how many. Meant to be called periodically; `seen` keeps
+ * the time at which each was found, so that a schedule that is merely late is not reported to Temporal every time.
  */
 export async function findLateSchedules(deps: Deps, seen: Map<string, number>): Promise<number> {
   const now = Date.now()

@@ -32,6 +32,7 @@ export async function sendRequest(deps: Deps, execution: BegunExecution, signal:
   }
   const guarded = createGuardedFetch({
     ...deps.outgoing,
+    traceparent: deps.tracing.traceparent,
     headersTimeoutMs: TIMEOUT_MS,
     idleTimeoutMs: TIMEOUT_MS,
     maxBytes: MAX_ANSWER_BYTES,

@@ -162,7 +162,8 @@ async function resultOf(
   }
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
   if (call.policy === 'requires_approval' && !isApproved(tool, call.planned)) return UNAPPROVED
-  const { outgoing, threads, bash, mcp } = deps
+  const { threads, bash, mcp, tracing } = deps
+  const outgoing = { ...deps.outgoing, traceparent: tracing.traceparent }
   const step = callStep(iteration, call.id)
   const idempotencyKey = `${toId('turn', turn.turnId)}:${iteration}:${call.position}`
   const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers }

@@ -8,7 +8,8 @@ const MAX_UNDER_WAY = 500
 
 /**
  * Repeats lost notices to workflows: Temporal was unavailable, or the process died after the commit. Returns how
- * many. Meant to be called periodically; `underWay` keeps the turns whose notices still wait for Temporal, which are not sent again meanwhile.
+ * many. Meant to be called periodically; `underWay` keeps the turns whose notices still wait for Temporal, which are not
+ * sent again meanwhile.
  */
 export async function repeatLostNotices(deps: Deps, underWay: Set<string>): Promise<number> {
   const notices = await deps.db.$queryRaw<Notice[]>`

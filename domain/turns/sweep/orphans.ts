@@ -21,9 +21,9 @@ const DEFAULT_RECONCILIATION: Reconciliation = { graceMs: 10_000 }
 
 /**
  * Fails begun turns whose workflow has closed because it was terminated, and starts turns that Temporal does not know.
- * Checks one page of turns after `cursor`. Returns the next cursor, null at the end, and the number of turns that it failed
- * or started. A workflow closes only after its
- * turn's end is in the record, so the closed workflow of an unfinished turn will not come back.
+ * Checks one page of turns after `cursor`. Returns the next cursor, null at the end, and the number of turns that it
+ * failed or started. A workflow closes only after its turn's end is in the record, so the closed workflow of an unfinished
+ * turn will not come back.
  */
 export async function failOrphans(
   deps: Deps,
@@ -76,7 +76,10 @@ async function compareAll(deps: Deps, turns: Begun[], most: number): Promise<num
   return found
 }
 
-/** Fails a turn if its workflow has closed, or starts it; false if neither was needed. An error is logged, so that the other turns are still checked. */
+/**
+ * Fails a turn if its workflow has closed, or starts it; false if neither was needed. An error is logged, so that the
+ * other turns are still checked.
+ */
 async function compareWithTemporal(deps: Deps, turn: Begun): Promise<boolean> {
   const id = toId('turn', turn.turnId)
   try {

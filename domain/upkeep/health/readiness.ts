@@ -5,8 +5,9 @@ type Parts = { postgres: string; redis: string; temporal: string; worker?: strin
 export type Readiness = () => Promise<Parts>
 
 /**
- * Judges whether a process can take requests. It can as long as Postgres answers and it is not stopping: messages are accepted while Redis or
- * Temporal is away, and nothing would be gained by sending them elsewhere. Returns the sentence for a process that cannot.
+ * Judges whether a process can take requests. It can as long as Postgres answers and it is not stopping: messages are
+ * accepted while Redis or Temporal is away, and nothing would be gained by sending them elsewhere. Returns the sentence
+ * for a process that cannot.
  */
 export function judgeReadiness(parts: Parts): { status: 'ready' | 'degraded' } | { sentence: string } {
   const away = Object.entries(parts).filter(([, state]) => state !== 'ok')

@@ -28,9 +28,10 @@ export async function deleteOldSessions(deps: Deps, olderThanMs: number, signal:
     )
     SELECT s.id, s.organization_id AS "organizationId", ${isOld} AS "isOld" FROM sessions s JOIN page USING (id) ORDER BY s.id`
   for (let page = await lookFrom(FIRST); page.length > 0; page = await lookFrom(page.at(-1)?.id ?? FIRST)) {
-    for (const { id, organizationId } of page.filter((one) => one.isOld)) {
+    for (const { id, organizationId, isOld: wasOld } of page) {
       signal.throwIfAborted()
       if (Date.now() > until) return
+      if (!wasOld) continue
       await removeSession(deps, organizationId, id, (db) => isStillOld(db, id, isOld)).catch((error: Error) => {
         const session = toId('session', id)
         warnRarely(deps.log, { session, err: error.message }, 'old session not deleted; the next run will retry')

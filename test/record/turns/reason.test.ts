@@ -5,7 +5,7 @@ import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import { reason } from '../../../domain/turns/run/reason.ts'
 import type { Reasoned } from '../../../domain/turns/run/running-attempt.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
-import { withWorkflows } from '../../support/by-hand.ts'
+import { NO_METRICS, withWorkflows } from '../../support/by-hand.ts'
 import { call, createScriptedSession, listEvents, textMessage, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
 import { compactTypes, expectSoundRecord, firstTurnTypes, typesOf } from '../../support/record.ts'
@@ -44,17 +44,8 @@ const run = (turn: TurnPlace, fence: number, signal = new AbortController().sign
 /** Has the attempts of a test counted. Returns their reasons, and the providers of calls that are made again. */
 function countAttempts(): string[] {
   const counted: string[] = []
-  const nothing = () => {}
-  const others = {
-    recorded: nothing,
-    sent: nothing,
-    relayed: nothing,
-    swept: nothing,
-    sweepFailed: nothing,
-    watch: nothing,
-  }
   const count = (what: string) => void counted.push(what)
-  deps = { ...deps, metrics: { ...others, attempted: count, retried: count } }
+  deps = { ...deps, metrics: { ...NO_METRICS, attempted: count, retried: count } }
   return counted
 }
 

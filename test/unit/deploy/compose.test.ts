@@ -27,8 +27,8 @@ type ComposeFile = {
 
 /** Settings that lead to the file's other services, the port in the container and the number of proxies. */
 const OWN_SETTINGS = ['DATABASE_URL', 'REDIS_URL', 'TEMPORAL_ADDRESS', 'PORT', 'TRUSTED_PROXIES']
-/** Settings of Node itself. */
-const OF_NODE = [
+/** Settings that Node and OpenTelemetry read themselves. */
+const OF_LIBRARIES = [
   'NODE_EXTRA_CA_CERTS',
   'OTEL_RESOURCE_ATTRIBUTES',
   'OTEL_EXPORTER_OTLP_CERTIFICATE',
@@ -108,8 +108,10 @@ describe('docker-compose.yml', () => {
   test('passes every setting to the service', async () => {
     const { services } = await readComposeFile()
     const environment = services.service?.environment ?? {}
-    const passed = Object.entries(environment).filter(([variable]) => ![...OWN_SETTINGS, ...OF_NODE].includes(variable))
-    const expected = [...configVariables.filter((one) => !OF_THE_IMAGE.includes(one)), ...OF_NODE]
+    const passed = Object.entries(environment).filter(
+      ([variable]) => ![...OWN_SETTINGS, ...OF_LIBRARIES].includes(variable),
+    )
+    const expected = [...configVariables.filter((one) => !OF_THE_IMAGE.includes(one)), ...OF_LIBRARIES]
     expect(Object.keys(environment).sort()).toEqual(expected.sort())
     // An empty value counts as absent, so the service's defaults hold.
     for (const [variable, value] of passed) {
