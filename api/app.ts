@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import cors from '@koa/cors'
 import Router from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
+import type { FaceName } from '../contract/faces.ts'
 import { endpoints } from '../contract/index.ts'
 import type { Deps, Readiness } from '../domain/deps.ts'
 import { runOnce } from '../domain/kit/idempotency-keys.ts'
@@ -11,6 +12,7 @@ import { SERVICE_HEADER } from '../lib/outgoing/guard.ts'
 import { createAuthenticate, isWrite } from './auth/authenticate.ts'
 import { addConsole } from './console/routes.ts'
 import type { ConsoleOptions } from './console/site.ts'
+import { addFaces, useErrorForms } from './faces/faces.ts'
 import { limitArrival } from './http/arrival.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
 import { createHandle } from './http/handle.ts'
@@ -55,6 +57,8 @@ export type AppOptions = {
   streams: SseStreams
   /** The console; undefined when it is off. */
   console: { temporalUi: ConsoleOptions['temporalUi'] } | undefined
+  /** Faces that are served. */
+  faces: readonly FaceName[]
   /** Adds the caller's organization to the line of a request in the log. */
   logsOrganization?: boolean
   /** Checks every answer against the contract; for tests. */
@@ -93,6 +97,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   scheduleRoutes(handle, deps)
+  addFaces(options.faces, handle, deps, options.streams)
   addJoinPage(router, options.apiPrefix, options.console !== undefined)
   if (options.console) addConsole(router, { prefix: options.apiPrefix, ...options.console })
   router.get('/', (ctx) => ctx.redirect(options.console ? 'console' : 'docs'))
@@ -106,6 +111,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(logRequests(deps.log, { withOrganization: options.logsOrganization ?? false }))
   app.use(traceRequests(deps.tracing))
   app.use(answerErrors(deps))
+  app.use(useErrorForms(options.faces))
   app.use(refuseOwnRequests(deps.outgoing))
   app.use(checkTarget)
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
@@ -171,6 +177,7 @@ const ignoreApiPrefix =
 
 const EXPOSED_HEADERS = [
   'X-Request-Id',
+  'X-Session-Id',
   'Retry-After',
   'RateLimit-Policy',
   'RateLimit',

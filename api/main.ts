@@ -14,6 +14,7 @@ export const apiRole: Role = async ({ deps, readiness, metrics }, config, log) =
     readiness,
     logsOrganization: config.LOG_ORGANIZATION,
     console: consoleOptions(config),
+    faces: config.FACES,
     sse: {
       cycleMs: config.SSE_REALTIME_CYCLE_SECS * 1000,
       monitoringCycleMs: config.SSE_MONITORING_CYCLE_SECS * 1000,

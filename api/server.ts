@@ -19,6 +19,7 @@ export type ApiOptions = {
   trustedProxies: number
   readiness: Readiness
   console: AppOptions['console']
+  faces: AppOptions['faces']
   logsOrganization?: boolean
   sse: SseOptions
   checkAnswers?: boolean

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { faceNames } from '../contract/faces.ts'
 import { isLoopback } from '../lib/loopback.ts'
 import { type AllowedHost, parseAllowedHost } from '../lib/outgoing/allowed-host.ts'
 import { isKeyText } from './secrets/encryption-key.ts'
@@ -21,15 +22,18 @@ export const flag = z
   .enum(['true', 'false'])
   .default('false')
   .transform((value) => value === 'true')
-export const commaSeparated = z
+const split = (items: string): string[] =>
+  items
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean)
+export const commaSeparated = z.string().default('').transform(split)
+export const faces = z
   .string()
-  .default('')
-  .transform((items) =>
-    items
-      .split(',')
-      .map((item) => item.trim())
-      .filter(Boolean),
-  )
+  .default(faceNames.join(','))
+  .transform(split)
+  .pipe(z.array(z.enum([...faceNames, 'none'], { error: `must be of ${faceNames.join(', ')}, or none` })))
+  .transform((names) => names.filter((name) => name !== 'none'))
 /** List of domains that must not be empty if it is set: an empty list would let everybody in. */
 export const domains = commaSeparated
   .transform((items) => items.map((item) => item.replace(/^@/, '').toLowerCase()))

@@ -7,6 +7,7 @@ import {
   commaSeparated,
   domains,
   encryptionKey,
+  faces,
   flag,
   headerPairs,
   httpUrl,
@@ -51,6 +52,7 @@ const api = {
       'sites are refused.',
   ),
   CONSOLE: z.enum(['on', 'off']).default('on').describe('`off` removes the [console](guides/console.md).'),
+  FACES: faces.describe('Comma-separated [faces](faces/README.md), which serve clients of other protocols; or `none`.'),
   TEMPORAL_UI_URL: plainUrl
     .transform(withoutSlash)
     .optional()

@@ -2,7 +2,8 @@ import { endpoints } from '../../contract/index.ts'
 import type { Endpoint } from '../../contract/kit/endpoint.ts'
 import { invalid } from '../../domain/kit/errors.ts'
 
-const areas = [...new Set(endpoints.map(({ tag }) => tag))].sort()
+/** Tags of the operations, and of the faces, which are not in the API's document. */
+const areas = [...new Set([...endpoints.map(({ tag }) => tag), 'faces'])].sort()
 
 /** Throws `invalid` for an unknown scope. */
 export function checkScopes(scopes: readonly string[]): void {

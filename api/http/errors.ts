@@ -66,9 +66,18 @@ export const answerErrors =
       for (const header of OF_ANOTHER_BODY) ctx.remove(header)
       ctx.status = status
       ctx.set(headers)
-      ctx.body = describeError(status, message, code, field)
+      const described = describeError(status, message, code, field)
+      const inForm = ctx.state.errorForm as ErrorForm | undefined
+      if (inForm !== undefined && isFinal(status)) ctx.set('X-Should-Retry', 'false')
+      ctx.body = inForm === undefined ? described : inForm(status, described)
     }
   }
+
+/** Makes the body of an error in the form of another protocol. A handler puts it into `ctx.state.errorForm`. */
+export type ErrorForm = (status: number, error: ReturnType<typeof describeError>) => unknown
+
+/** Reports whether a stock client must not repeat the request by itself. After a 429 it may, when Retry-After says. */
+const isFinal = (status: number): boolean => status < 500 && status !== 429
 
 /** Headers removed from an error's answer: a handler may have set them for a body that it then could not send. */
 const OF_ANOTHER_BODY = [

@@ -66,12 +66,17 @@ export type StreamRequest = {
   kind: 'session' | 'turn' | 'monitoring'
   /** Session of the stream; undefined for a monitoring stream. */
   sessionId: string | undefined
+  /**
+   * Headers of a stream in another protocol's form: its frames have data only, and a stream that the server ends breaks
+   * off, because there is no event to announce it with.
+   */
+  foreign?: Record<string, string>
   /** Opens the events. The signal aborts when the stream ends. */
   open: (signal: AbortSignal, onOverflow: () => void) => Promise<AsyncGenerator<SseEvent[], string>>
 }
 
-/** Event of the log, or another event of the same form. `line` is its data, in one line. */
-export type SseEvent = Pick<EventLine, 'type' | 'line'> & { id?: string }
+/** Event of the log, or another event of the same form. `line` is its data, in one line. A foreign one has no more. */
+export type SseEvent = Partial<Pick<EventLine, 'type'>> & Pick<EventLine, 'line'> & { id?: string }
 
 /** Reason for a client that needs another token before it reconnects. */
 const CREDENTIAL_ENDED = 'credential_ended'
@@ -82,6 +87,8 @@ const CHUNK_CHARS = 64 * 1024
 const CYCLE_JITTER = 0.2
 /** Longest delay of a timer. A longer one would fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
+/** Longest pause between heartbeats of a foreign stream: its client does not know the interval of this service. */
+const FOREIGN_HEARTBEAT_MS = 10_000
 const CREDENTIAL_CHECK_MS = 10_000
 
 export function createSseStreams(options: SseOptions, { log, findEnded, ownerOf }: SseDeps): SseStreams {
@@ -98,7 +105,7 @@ export function createSseStreams(options: SseOptions, { log, findEnded, ownerOf 
     // The client comes again, and is refused if it is then still one too many.
     const leave = places.take({ owner, sessionId, cut: () => ended.abort('connection_cycle') })
     if (closing.signal.aborted) ended.abort('shutdown')
-    const pace = paceOf(options, request.kind)
+    const pace = paceOf(options, request)
     const { credential } = request
     const { res } = ctx
     const begun = begin(ctx, request, ended)
@@ -168,14 +175,17 @@ function every(ms: number, work: () => Promise<void>): { stop(): void } {
 }
 
 type Pace = Pick<SseOptions, 'heartbeatMs' | 'stalledMs' | 'flushMs'> & {
+  isForeign: boolean
   expiresAt?: Date | undefined
   cycleMs: number
 }
 
-function paceOf({ cycleMs, monitoringCycleMs, ...same }: SseOptions, kind: StreamRequest['kind']): Pace {
+function paceOf({ cycleMs, monitoringCycleMs, ...same }: SseOptions, { kind, foreign }: StreamRequest): Pace {
   const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
   const cyclesMs = { session: cycleMs, monitoring: monitoringCycleMs, turn: Number.POSITIVE_INFINITY }
-  return { ...same, cycleMs: cyclesMs[kind] * jitter }
+  const isForeign = foreign !== undefined
+  const heartbeatMs = isForeign ? Math.min(same.heartbeatMs, FOREIGN_HEARTBEAT_MS) : same.heartbeatMs
+  return { ...same, heartbeatMs, isForeign, cycleMs: cyclesMs[kind] * jitter }
 }
 
 type SseEvents = AsyncGenerator<SseEvent[], string>
@@ -198,6 +208,7 @@ async function begin(ctx: Context, request: StreamRequest, ended: AbortControlle
     'Content-Type': 'text/event-stream; charset=utf-8',
     'Cache-Control': 'no-cache, no-transform',
     'X-Accel-Buffering': 'no',
+    ...request.foreign,
   })
   if (ctx.method === 'HEAD') {
     endWithin(res, FLUSH_MS)
@@ -206,7 +217,7 @@ async function begin(ctx: Context, request: StreamRequest, ended: AbortControlle
   // The body is not needed, but left unread it would hide that the client has disconnected.
   req.resume()
   res.socket?.setNoDelay(true)
-  return checkedEvents(ctx, events)
+  return request.foreign === undefined ? checkedEvents(ctx, events) : events
 }
 
 async function run(
@@ -222,9 +233,10 @@ async function run(
     if (!res.writableNeedDrain) res.write(': heartbeat\n\n')
   }, pace.heartbeatMs)
   try {
-    res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, RETRY_MS))
+    if (!pace.isForeign) res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, RETRY_MS))
     // There is no farewell to a client that has gone, and none after the end of a turn.
     const { data: reason } = DisconnectReason.safeParse(await relay(res, events, ended.signal, pace))
+    if (reason !== undefined && pace.isForeign) return void res.destroy()
     if (reason !== undefined) {
       res.write(frame({ type: 'disconnecting', line: JSON.stringify({ reason, retry_ms: RETRY_MS }) }, RETRY_MS))
     }
@@ -278,10 +290,12 @@ async function relay(res: ServerResponse, events: SseEvents, ended: AbortSignal,
 /** Returns the delay before a reconnect: 100 ms while events flow, up to 500 ms after a pause. */
 const retryHint = (idleMs: number): number => (idleMs < 1000 ? 100 : idleMs < 2000 ? 200 : idleMs < 4000 ? 400 : 500)
 
-const frame = ({ type, id, line }: SseEvent, retryMs: number) =>
-  id === undefined
+function frame({ type, id, line }: SseEvent, retryMs: number): string {
+  if (type === undefined) return `data: ${line}\n\n`
+  return id === undefined
     ? `event: ${type}\ndata: ${line}\nretry: ${retryMs}\n\n`
     : `event: ${type}\nid: ${id}\ndata: ${line}\nretry: ${retryMs}\n\n`
+}
 
 /** Yields the frames of one batch, joined up to a size that a socket takes well. */
 function* chunks(events: SseEvent[], retryMs: number): Generator<string> {

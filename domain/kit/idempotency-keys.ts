@@ -12,7 +12,12 @@ import { newUuid } from './ids.ts'
 export type CreationAttempt = { uuid?: string }
 
 /** Request with an Idempotency-Key. `request` is its identity, as JSON: equal values are the same request. */
-export type KeyedRequest = { key: string; request: unknown }
+export type KeyedRequest = {
+  key: string
+  request: unknown
+  /** Time for which the key counts, in ms, if less than for other keys. */
+  keptMs?: number
+}
 
 type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; isRepeat: boolean }
 
@@ -25,11 +30,11 @@ type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; 
 export async function runOnce<T>(
   deps: Deps,
   actor: Actor,
-  { key, request }: KeyedRequest,
+  { key, request, keptMs = deps.retention.idempotencyKeysMs }: KeyedRequest,
   create: (attempt: CreationAttempt) => Promise<T>,
 ): Promise<T> {
   const fingerprint = createHash('sha256').update(JSON.stringify(request)).digest()
-  const reserved = await reserve(deps, actor, key, fingerprint)
+  const reserved = await reserve(deps, actor, { key, fingerprint, keptMs })
   if (!fingerprint.equals(reserved.fingerprint)) {
     throw conflict(
       'Idempotency-Key: was already used for a different request; use a new one for each request',
@@ -48,13 +53,17 @@ export async function runOnce<T>(
   }
 }
 
-async function reserve(deps: Deps, actor: Actor, key: string, fingerprint: Uint8Array): Promise<Reserved> {
+async function reserve(
+  deps: Deps,
+  actor: Actor,
+  { key, fingerprint, keptMs }: { key: string; fingerprint: Uint8Array; keptMs: number },
+): Promise<Reserved> {
   const { organizationId, userId } = actor
   // An expired key counts as a new one, even before retention has deleted it.
   await deps.db.$executeRaw`
     DELETE FROM idempotency_keys
     WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND key = ${key}
-      AND created_at < now() - make_interval(secs => ${deps.retention.idempotencyKeysMs / 1000})`
+      AND created_at < now() - make_interval(secs => ${keptMs / 1000})`
   const uuid = newUuid()
   const [row] = await deps.db.$queryRaw<Omit<Reserved, 'isRepeat'>[]>`
     INSERT INTO idempotency_keys (organization_id, user_id, key, fingerprint, uuid)

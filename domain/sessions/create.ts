@@ -15,6 +15,9 @@ import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
 import { getSession, readSessions } from './read.ts'
 
+/** Inserts rows that belong to a new session, in its transaction. */
+type Alongside = (db: Prisma.TransactionClient) => Promise<unknown>
+
 /**
  * Creates a session. Throws `invalid` for an agent, a model or a capability that does not exist, for an archived agent,
  * and for a tool that cannot work.
@@ -31,7 +34,14 @@ export async function createSession(
   })
 }
 
-async function insertSession(deps: Deps, actor: Actor, id: string, input: CreateSessionRequest): Promise<Session> {
+/** Inserts a session with the rows that belong to it. Throws as `createSession` does. */
+export async function insertSession(
+  deps: Deps,
+  actor: Actor,
+  id: string,
+  input: CreateSessionRequest,
+  alongside?: Alongside,
+): Promise<Session> {
   const modelId = await requireModel(deps, actor, input.model_id, 'model_id')
   const named = input.capabilities ?? []
   await checkCapabilities(deps, actor, named)
@@ -54,20 +64,27 @@ async function insertSession(deps: Deps, actor: Actor, id: string, input: Create
     capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
     tools: (input.tools ?? []) as Prisma.InputJsonValue,
   }
-  await insertWithFiles(deps, row, filesOf(deps, refs))
+  await insertRows(deps, row, filesOf(deps, refs), alongside)
   return getSession(deps, actor, asUuid(id))
 }
 
-/** Inserts a session and its files in one transaction, unless another run of the request has done so meanwhile. */
-async function insertWithFiles(deps: Deps, row: Prisma.SessionCreateManyInput, files: MountedFile[]): Promise<void> {
+/** Inserts a session and all that belongs to it in one transaction, unless another run of the request has done so. */
+async function insertRows(
+  deps: Deps,
+  row: Prisma.SessionCreateManyInput,
+  files: MountedFile[],
+  alongside: Alongside | undefined,
+): Promise<void> {
   const insert = (db: Prisma.TransactionClient) => db.session.createMany({ data: [row], skipDuplicates: true })
-  if (files.length === 0) {
+  if (files.length === 0 && alongside === undefined) {
     await insert(deps.db)
     return
   }
   await deps.db.$transaction(async (db) => {
     const { count } = await insert(db)
-    if (count > 0) await mountFiles(db, { organizationId: row.organizationId, sessionId: row.id }, files)
+    if (count === 0) return
+    if (files.length > 0) await mountFiles(db, { organizationId: row.organizationId, sessionId: row.id }, files)
+    await alongside?.(db)
   })
 }
 

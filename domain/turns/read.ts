@@ -68,6 +68,23 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
   return presentTurn(row, await readPending(deps, row))
 }
 
+/**
+ * Reads a session's last sequence, and then its oldest unfinished turn, which runs, waits for its client or is next.
+ * Throws `not_found`.
+ */
+export async function readCurrentTurn(
+  deps: Deps,
+  actor: Actor,
+  sessionId: SessionId,
+): Promise<{ lastSequence: number; turn: Turn | undefined }> {
+  const { id, lastSequence } = await requireSession(deps, actor, sessionId)
+  const row = await deps.db.turn.findFirst({
+    where: { sessionId: id, finishedAt: null },
+    orderBy: { inputSequence: 'asc' },
+  })
+  return { lastSequence, turn: row === null ? undefined : presentTurn(row, await readPending(deps, row)) }
+}
+
 /** Counts the turns of all organizations that wait to ask a failed model again. */
 export async function countRetryingTurns(deps: Deps): Promise<number> {
   const [row] = await deps.db.$queryRaw<{ count: number }[]>`

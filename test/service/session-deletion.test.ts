@@ -119,8 +119,13 @@ describe('deleting a session', () => {
     const [turn] = await service.platform.deps.db.turn.findMany({ where: { sessionId: toUuid(id) } })
     const since = new Date(Date.now() + 3_600_000)
     await service.platform.deps.db.waitingStep.create({ data: { turnId: turn?.id ?? '', iteration: 1, since } })
+    const { agent_id, organization_id } = (await ask('GET', `/${id}`)).body
+    const [organizationId, agentId] = [toUuid(organization_id), toUuid(agent_id)]
+    await service.platform.deps.db.faceSession.create({
+      data: { organizationId, face: 'openai', agentId, externalId: 'a chat', sessionId: toUuid(id) },
+    })
     await expectOneOfEach(id)
-    const { agent_id, usage } = (await ask('GET', `/${id}`)).body
+    const { usage } = (await ask('GET', `/${id}`)).body
     expect(await ask('DELETE', `/${id}`)).toMatchObject({ status: 204, body: '' })
     await untilGone(id)
     for (const path of [

@@ -202,8 +202,13 @@ const toolCallsOf = (mark: string, database: string) => [
 async function addWaiting(ask: Ask, scripts: string, mark: string, toolCall: string) {
   const tool_calls = callsOf('ask').map((one) => ({ ...one, id: toolCall }))
   const agent = await addAgent(ask, scripts, mark, [{ tool_calls }, { text: mark }], { tools: [clientTool('ask')] })
-  const { id } = await ask('POST', '/v1/sessions', { agent_id: agent, title: mark })
-  return { waitingSession: id, waitingTurn: await post(ask, id, mark, 'waiting') }
+  // A chat of a face, which keeps its own id of the session.
+  const messages = [{ role: 'user', parts: [{ type: 'text', text: mark }] }]
+  await ask('POST', `/v1/faces/ai-sdk/7/${agent}`, { id: mark, messages })
+  const [{ id }] = (await ask('GET', `/v1/sessions?agent_id=${agent}`)).data
+  await ask('PATCH', `/v1/sessions/${id}`, { title: mark })
+  const [turn] = (await ask('GET', `/v1/sessions/${id}/turns`)).data
+  return { waitingSession: id, waitingTurn: turn.id }
 }
 
 /** Posts a message and waits until its turn has the given status. */

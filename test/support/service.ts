@@ -147,6 +147,7 @@ const apiOptions = (config: Config, platform: Platform, options: TestOptions): A
   corsOrigins: config.CORS_ALLOWED_ORIGINS,
   trustedProxies: config.TRUSTED_PROXIES,
   readiness: platform.readiness,
+  faces: config.FACES,
   console: consoleOptions(config),
   logsOrganization: config.LOG_ORGANIZATION,
   sse: {

@@ -94,6 +94,7 @@ export const tables: Record<string, string> = {
   sessions: 'GET /v1/sessions',
   session_counts: 'GET /v1/sessions',
   session_pins: 'GET /v1/sessions',
+  face_sessions: "the ids that faces' clients have for sessions; test/service/ai-sdk.test.ts reads them",
   turns: 'GET /v1/sessions/{session_id}/turns',
   events: 'GET /v1/sessions/{session_id}/events',
   session_files: 'GET /v1/sessions/{session_id}/fs',

@@ -45,7 +45,7 @@ const OWNERS: Record<string, string[]> = {
   uuid: ['domain/kit/'],
   yaml: ['domain/kit/yaml/'],
   yauzl: ['domain/tools/skills/archive/'],
-  zod: ['contract/', 'domain/', 'api/http/', 'platform/'],
+  zod: ['contract/', 'domain/', 'api/http/', 'api/faces/', 'platform/'],
 }
 
 /** The types of the activities that workflows call are in the layer that runs them. */

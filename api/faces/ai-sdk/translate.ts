@@ -1,0 +1,217 @@
+import { type ContentPart, textOf } from '../../../contract/messages.ts'
+import type { RequestedCall } from '../../../contract/turns.ts'
+import type { Frame, Translation, TurnEvent } from '../events.ts'
+
+/** Major version of the AI SDK whose chunks are sent. */
+export type Version = '5' | '6' | '7'
+
+/** Chunk of the UI message stream protocol. */
+type Chunk = { type: string } & Record<string, unknown>
+
+export type TranslationOptions = {
+  turnId: string
+  version: Version
+  /** Sends the text of a step once it is complete, because the version cannot take back the text of a failed attempt. */
+  holdsText: boolean
+  /** Sequence up to which the turn's requests to its client have been answered. */
+  answeredUntil: number
+  /** Ids of the calls that waited for approval before the first event. */
+  approvals?: string[] | undefined
+}
+
+/** Returns the id of the one UI message in which a client collects a turn, over all its steps and streams. */
+export const uiMessageId = (turnId: string): string => `msg_${turnId.replace('turn_', '')}`
+
+type Kind = 'text' | 'reasoning'
+
+/** Makes the chunks of texts: each has a start, deltas and an end, and one is open at a time. */
+function createTexts() {
+  let open: { id: string; kind: Kind } | undefined
+  /** Text that the present attempt has shown. */
+  let shown = { text: '', reasoning: '' }
+  let count = 0
+
+  const close = (): Chunk[] => {
+    const closed = open
+    open = undefined
+    return closed === undefined ? [] : [{ type: `${closed.kind}-end`, id: closed.id }]
+  }
+  const show = (kind: Kind, delta: string): Chunk[] => {
+    if (delta === '') return []
+    const chunks = open?.kind === kind ? [] : close()
+    if (open === undefined) {
+      count++
+      open = { id: `${kind}_${count}`, kind }
+      chunks.push({ type: `${kind}-start`, id: open.id })
+    }
+    shown[kind] += delta
+    return [...chunks, { type: `${kind}-delta`, id: open.id, delta }]
+  }
+  return {
+    close,
+    show,
+    /** Shows the part of a complete text that has not been shown, and ends it. */
+    complete: (kind: Kind, whole: string): Chunk[] => {
+      const rest = show(kind, whole.slice(shown[kind].length))
+      return open?.kind === kind ? [...rest, ...close()] : rest
+    },
+    /** Begins an attempt. `isTakenBack`: the client drops the open text. */
+    begin: (isTakenBack: boolean): Chunk[] => {
+      const chunks = isTakenBack ? [] : close()
+      open = undefined
+      shown = { text: '', reasoning: '' }
+      return chunks
+    },
+  }
+}
+
+/** Translates the events of one turn into chunks. */
+export function createTranslation(options: TranslationOptions): Translation {
+  const { version, holdsText } = options
+  const texts = createTexts()
+  const calls = new Map<string, Record<string, unknown>>()
+  const approvals = new Set(options.approvals)
+  let isStepOpen = false
+  let hasAttempt = false
+  let isOver = false
+
+  const endStep = (): Chunk[] => {
+    const chunks = texts.close()
+    if (isStepOpen) chunks.push({ type: 'finish-step' })
+    isStepOpen = false
+    return chunks
+  }
+  const end = (...last: Chunk[]): Chunk[] => {
+    isOver = true
+    return [...endStep(), ...last]
+  }
+  const startStep = (): Chunk[] => {
+    const chunks = [...endStep(), { type: 'start-step' }]
+    isStepOpen = true
+    hasAttempt = false
+    return chunks
+  }
+  /** Takes back the text of an attempt before in this step. */
+  const startAttempt = (): Chunk[] => {
+    const isTakenBack = hasAttempt && !holdsText && version === '7'
+    hasAttempt = true
+    return [...texts.begin(isTakenBack), ...(isTakenBack ? [{ type: 'reset-step' }] : [])]
+  }
+  const ask = (call: RequestedCall): Chunk[] => {
+    if (call.kind === 'client_tool') {
+      // A question of a tool is not among the model's calls.
+      return calls.has(call.id) ? [] : inputOf({ ...call, isOurs: false })
+    }
+    approvals.add(call.id)
+    if (version !== '5') return [{ type: 'tool-approval-request', approvalId: call.id, toolCallId: call.id }]
+    const { id, name, arguments: input } = call
+    return [{ type: 'data-approval', id, data: { toolCallId: id, toolName: name, input } }]
+  }
+  const finishForClient = () => end({ type: 'finish', finishReason: 'tool-calls' })
+
+  const chunksOf = (event: TurnEvent): Chunk[] => {
+    const { type, data } = event
+    switch (type) {
+      case 'reason.started':
+        return startStep()
+      case 'output.message.started':
+        return startAttempt()
+      case 'reason.thinking.delta':
+        return holdsText ? [] : texts.show('reasoning', data.delta)
+      case 'reason.thinking.completed':
+        return holdsText ? [] : texts.complete('reasoning', data.thinking)
+      case 'output.message.delta':
+        return holdsText ? [] : texts.show('text', data.delta)
+      case 'output.message.completed': {
+        const { content, thinking } = data.message
+
+        for (const part of content) if (part.type === 'tool_call') calls.set(part.id, part.arguments)
+        const held = holdsText && thinking ? texts.complete('reasoning', thinking) : []
+        return [...held, ...texts.complete('text', textOf(content))]
+      }
+      case 'act.started':
+        return data.tool_calls.flatMap(({ id, name, policy }) =>
+          inputOf({ id, name, arguments: calls.get(id) ?? {}, isOurs: policy !== 'client_side' }),
+        )
+      case 'tool.started':
+        approvals.delete(data.tool_call.id)
+        return []
+      case 'tool.completed': {
+        const isDenied = approvals.delete(data.tool_call_id) && data.status === 'error' && version !== '5'
+        return isDenied ? [{ type: 'tool-output-denied', toolCallId: data.tool_call_id }] : outputOf(data)
+      }
+      case 'tool.call_requested': {
+        const asked = data.tool_calls.flatMap(ask)
+        return event.sequence > options.answeredUntil ? [...asked, ...finishForClient()] : asked
+      }
+      case 'turn.completed':
+        return end({ type: 'finish', finishReason: finishReasonOf(data.finish_reason) })
+      case 'turn.failed':
+        return end({ type: 'error', errorText: data.error })
+      case 'turn.cancelled':
+        return end(version === '7' ? { type: 'finish', finishReason: 'interrupted' } : { type: 'abort' })
+      default:
+        return []
+    }
+  }
+
+  const framed = (chunks: Chunk[]): Frame[] => {
+    const frames = chunks.map((chunk) => ({ line: JSON.stringify(chunk) }))
+    return isOver ? [...frames, { line: '[DONE]' }] : frames
+  }
+  return {
+    begin: () => framed([{ type: 'start', messageId: uiMessageId(options.turnId) }]),
+    event: (event) => framed(chunksOf(event)),
+    pause: () => framed(finishForClient()),
+    get isOver() {
+      return isOver
+    },
+  }
+}
+
+type GivenCall = { id: string; name: string; arguments: Record<string, unknown>; isOurs: boolean }
+
+/** A client runs only the calls that are not marked as run by a provider. */
+const inputOf = ({ id, name, arguments: input, isOurs }: GivenCall): Chunk[] => [
+  {
+    type: 'tool-input-available',
+    toolCallId: id,
+    toolName: name,
+    input,
+    ...(isOurs ? { providerExecuted: true } : {}),
+  },
+]
+
+type Completed = Extract<TurnEvent, { type: 'tool.completed' }>['data']
+
+function outputOf({ tool_call_id: toolCallId, status, result, error }: Completed): Chunk[] {
+  if (status !== 'success') {
+    return [{ type: 'tool-output-error', toolCallId, errorText: error ?? `The call ended as ${status}.` }]
+  }
+  const parts = result ?? []
+  return [{ type: 'tool-output-available', toolCallId, output: outputValue(parts) }, ...parts.flatMap(fileOf)]
+}
+
+/** Returns a result as a value, as messages have it. */
+function outputValue(result: ContentPart[]): unknown {
+  const text = result.find((part) => part.type === 'text')?.text
+  if (text === undefined) return null
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** Returns an image as a file of the message, in a chunk or in a part. */
+export function fileOf(part: ContentPart): Chunk[] {
+  if (part.type !== 'image') return []
+  const mediaType = part.media_type ?? 'image/png'
+  return [{ type: 'file', mediaType, url: part.url ?? `data:${mediaType};base64,${part.base64}` }]
+}
+
+function finishReasonOf(reason: string | null | undefined): string {
+  if (reason == null) return 'stop'
+  if (reason === 'length') return 'length'
+  return reason === 'content_filter' ? 'content-filter' : 'other'
+}

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import type { Context } from 'koa'
+import { type SessionId, TurnId, toId } from '../../contract/kit/ids.ts'
+import { CreateMessageRequest, type InputContentPart } from '../../contract/messages.ts'
+import { type RequestedCall, SubmitToolResultsRequest } from '../../contract/turns.ts'
+import { getAgent } from '../../domain/agents/read.ts'
+import type { Deps } from '../../domain/deps.ts'
+import type { Credential } from '../../domain/identity/auth/caller.ts'
+import type { Actor } from '../../domain/kit/actor.ts'
+import { conflict } from '../../domain/kit/errors.ts'
+import { type CreationAttempt, runOnce } from '../../domain/kit/idempotency-keys.ts'
+import { createMessage } from '../../domain/messages/create.ts'
+import { cursorOf } from '../../domain/messages/wait.ts'
+import { type ExternalSession, findSessionOf, sessionOf } from '../../domain/sessions/face-sessions.ts'
+import { submitToolResults } from '../../domain/turns/control/client-calls.ts'
+import { followTurn } from '../../domain/turns/events.ts'
+import { readCurrentTurn } from '../../domain/turns/read.ts'
+import { parse } from '../http/parse.ts'
+import type { SseStreams } from '../http/sse.ts'
+import { type Frame, type Translation, translate, UNUSED_TYPES } from './events.ts'
+
+/** Time in which a repeated request of a client is recognised, in ms. */
+const REPEATED_MS = 10 * 60_000
+
+/** Request that adds to a session, as clients repeat it: with as many messages, and the same last one. */
+export type Posted = { actor: Actor; sessionId: SessionId; messages: readonly unknown[]; ctx: Context }
+
+/**
+ * Place of a turn from which its client continues to read. `isWaiting`: it still waits for other answers, so there is
+ * nothing to read yet. `approvals`: ids of the calls that waited for approval at this place.
+ */
+export type TurnPlace = {
+  sessionId: SessionId
+  turnId: TurnId
+  after: number
+  isWaiting?: boolean
+  approvals?: string[]
+}
+
+/** Returns the session of a conversation, created on first use. Throws `not_found` for an unknown agent. */
+export async function openSession(deps: Deps, actor: Actor, external: ExternalSession): Promise<SessionId> {
+  const known = await findSessionOf(deps, actor, external)
+  if (known !== undefined) return known
+  await getAgent(deps, actor, external.agentId)
+  return sessionOf(deps, actor, external)
+}
+
+/**
+ * Accepts a user's message once, although clients repeat requests whose answer was lost. Throws as createMessage does.
+ */
+export async function postMessage(deps: Deps, posted: Posted, content: InputContentPart[]): Promise<TurnPlace> {
+  const input = parse(CreateMessageRequest, { message: { content } }, '')
+  const accepted = await once(deps, posted, (attempt) =>
+    createMessage(deps, posted.actor, posted.sessionId, input, attempt),
+  )
+  return {
+    sessionId: accepted.sessionUuid,
+    turnId: accepted.turnUuid,
+    after: cursorOf(accepted).after,
+    isWaiting: false,
+  }
+}
+
+type Results = SubmitToolResultsRequest['tool_results']
+
+/**
+ * Submits the answers that a client has for the calls that wait, once. Throws `conflict` if it has none.
+ */
+export const postAnswers = (
+  deps: Deps,
+  posted: Posted,
+  answersTo: (pending: RequestedCall[]) => Results,
+): Promise<TurnPlace> =>
+  once(deps, posted, async () => {
+    const { actor, sessionId } = posted
+    const { lastSequence: after, turn } = await readCurrentTurn(deps, actor, sessionId)
+    const results = turn === undefined ? [] : answersTo(turn.pending_tool_calls)
+    if (turn === undefined || results.length === 0) {
+      throw conflict('The request has no answer to a call that waits for one', 'not_waiting')
+    }
+    const input = parse(SubmitToolResultsRequest, { tool_results: results }, '')
+    const { status } = await submitToolResults(deps, actor, sessionId, input)
+    const approvals = turn.pending_tool_calls.filter(({ kind }) => kind === 'approval').map(({ id }) => id)
+    return { sessionId, turnId: TurnId.parse(turn.id), after, isWaiting: status === 'waitingfortoolresults', approvals }
+  })
+
+/** Runs a request once: one with the same Idempotency-Key, or else the same messages, gets the first one's answer. */
+function once<T>(
+  deps: Deps,
+  { actor, sessionId, messages, ctx }: Posted,
+  create: (attempt: CreationAttempt) => Promise<T>,
+): Promise<T> {
+  const last = createHash('sha256')
+    .update(JSON.stringify(messages.at(-1)))
+    .digest('hex')
+  const given = ctx.get('Idempotency-Key').slice(0, 255)
+  const key = `face ${sessionId} ${given === '' ? `${messages.length} ${last}` : given}`
+  return runOnce(deps, actor, { key, request: [sessionId, last], keptMs: REPEATED_MS }, create)
+}
+
+type TurnStream = {
+  actor: Actor
+  credential: Credential | undefined
+  sessionId: SessionId
+  headers: Record<string, string>
+  /** Finds or creates the turn to follow. It runs once the stream has a place. */
+  open: () => Promise<TurnPlace>
+  translationOf: (place: TurnPlace) => Translation
+}
+
+/** Streams a turn in a face's frames, until it ends or waits for its client. */
+export const serveTurn = (deps: Deps, streams: SseStreams, ctx: Context, stream: TurnStream): Promise<void> =>
+  streams.serve(ctx, {
+    organizationId: stream.actor.organizationId,
+    credential: stream.credential,
+    kind: 'turn',
+    sessionId: stream.sessionId,
+    foreign: { ...stream.headers, 'X-Session-Id': toId('session', stream.sessionId) },
+    open: async (signal, onOverflow) => {
+      const place = await stream.open()
+      const translation = stream.translationOf(place)
+      if (place.isWaiting) return pauseAtOnce(translation)
+      return translate(followTurn(deps, place, { exclude: [...UNUSED_TYPES] }, signal, onOverflow), translation)
+    },
+  })
+
+async function* pauseAtOnce(translation: Translation): AsyncGenerator<Frame[], string> {
+  yield [...translation.begin(), ...translation.pause()]
+  return 'end'
+}
