@@ -5,6 +5,8 @@ import type { ErrorForm } from '../http/errors.ts'
 import type { Handle } from '../http/handle.ts'
 import type { SseStreams } from '../http/sse.ts'
 import { aiSdkRoutes } from './ai-sdk/routes.ts'
+import { openaiError } from './openai/error.ts'
+import { openaiRoutes } from './openai/routes.ts'
 
 type Face = {
   /** Paths of the face, after the prefix of the API. */
@@ -19,6 +21,11 @@ const faces: Partial<Record<FaceName, Face>> = {
     // The client shows the body as it is.
     errorForm: (_status, { error }) => error,
     register: aiSdkRoutes,
+  },
+  openai: {
+    paths: /\/v1\/(models|chat\/completions)(\/|$)/,
+    errorForm: openaiError,
+    register: openaiRoutes,
   },
 }
 

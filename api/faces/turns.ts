@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'koa'
 import { type SessionId, TurnId, toId } from '../../contract/kit/ids.ts'
-import { CreateMessageRequest, type InputContentPart } from '../../contract/messages.ts'
+import { CreateMessageRequest, type InputContentPart, type InputControls } from '../../contract/messages.ts'
 import { type RequestedCall, SubmitToolResultsRequest } from '../../contract/turns.ts'
 import { getAgent } from '../../domain/agents/read.ts'
 import type { Deps } from '../../domain/deps.ts'
@@ -45,57 +45,50 @@ export async function openSession(deps: Deps, actor: Actor, external: ExternalSe
   return sessionOf(deps, actor, external)
 }
 
-/**
- * Accepts a user's message once, although clients repeat requests whose answer was lost. Throws as createMessage does.
- */
-export async function postMessage(deps: Deps, posted: Posted, content: InputContentPart[]): Promise<TurnPlace> {
-  const input = parse(CreateMessageRequest, { message: { content } }, '')
-  const accepted = await once(deps, posted, (attempt) =>
-    createMessage(deps, posted.actor, posted.sessionId, input, attempt),
-  )
-  return {
-    sessionId: accepted.sessionUuid,
-    turnId: accepted.turnUuid,
-    after: cursorOf(accepted).after,
-    isWaiting: false,
-  }
+/** Accepts a user's message. Throws as createMessage does, and RequestError for content that a message cannot have. */
+export async function acceptMessage(
+  deps: Deps,
+  { actor, sessionId }: Posted,
+  { content, controls }: { content: InputContentPart[]; controls?: InputControls },
+  attempt: CreationAttempt,
+): Promise<TurnPlace> {
+  const input = parse(CreateMessageRequest, { message: { content }, controls }, '')
+  const accepted = await createMessage(deps, actor, sessionId, input, attempt)
+  return { sessionId, turnId: accepted.turnUuid, after: cursorOf(accepted).after }
 }
 
 type Results = SubmitToolResultsRequest['tool_results']
 
-/**
- * Submits the answers that a client has for the calls that wait, once. Throws `conflict` if it has none.
- */
-export const postAnswers = (
+/** Accepts the answers that a client has for the calls that wait. Throws `conflict` if it has none. */
+export async function acceptAnswers(
   deps: Deps,
-  posted: Posted,
+  { actor, sessionId }: Posted,
   answersTo: (pending: RequestedCall[]) => Results,
-): Promise<TurnPlace> =>
-  once(deps, posted, async () => {
-    const { actor, sessionId } = posted
-    const { lastSequence: after, turn } = await readCurrentTurn(deps, actor, sessionId)
-    const results = turn === undefined ? [] : answersTo(turn.pending_tool_calls)
-    if (turn === undefined || results.length === 0) {
-      throw conflict('The request has no answer to a call that waits for one', 'not_waiting')
-    }
-    const input = parse(SubmitToolResultsRequest, { tool_results: results }, '')
-    const { status } = await submitToolResults(deps, actor, sessionId, input)
-    const approvals = turn.pending_tool_calls.filter(({ kind }) => kind === 'approval').map(({ id }) => id)
-    return { sessionId, turnId: TurnId.parse(turn.id), after, isWaiting: status === 'waitingfortoolresults', approvals }
-  })
+): Promise<TurnPlace> {
+  const { lastSequence: after, turn } = await readCurrentTurn(deps, actor, sessionId)
+  const pending = turn?.pending_tool_calls ?? []
+  const results = answersTo(pending)
+  if (turn === undefined || results.length === 0) {
+    throw conflict('The request has no answer to a call that waits for one', 'not_waiting')
+  }
+  const input = parse(SubmitToolResultsRequest, { tool_results: results }, '')
+  const { status } = await submitToolResults(deps, actor, sessionId, input)
+  const approvals = pending.filter(({ kind }) => kind === 'approval').map(({ id }) => id)
+  return { sessionId, turnId: TurnId.parse(turn.id), after, isWaiting: status === 'waitingfortoolresults', approvals }
+}
 
-/** Runs a request once: one with the same Idempotency-Key, or else the same messages, gets the first one's answer. */
-function once<T>(
+/** Accepts a request once: a repetition, with the same Idempotency-Key or else the same messages, gets its turn again. */
+export function acceptOnce(
   deps: Deps,
   { actor, sessionId, messages, ctx }: Posted,
-  create: (attempt: CreationAttempt) => Promise<T>,
-): Promise<T> {
+  accept: (attempt: CreationAttempt) => Promise<TurnPlace>,
+): Promise<TurnPlace> {
   const last = createHash('sha256')
     .update(JSON.stringify(messages.at(-1)))
     .digest('hex')
   const given = ctx.get('Idempotency-Key').slice(0, 255)
   const key = `face ${sessionId} ${given === '' ? `${messages.length} ${last}` : given}`
-  return runOnce(deps, actor, { key, request: [sessionId, last], keptMs: REPEATED_MS }, create)
+  return runOnce(deps, actor, { key, request: [sessionId, last], keptMs: REPEATED_MS }, accept)
 }
 
 type TurnStream = {
@@ -105,7 +98,7 @@ type TurnStream = {
   headers: Record<string, string>
   /** Finds or creates the turn to follow. It runs once the stream has a place. */
   open: () => Promise<TurnPlace>
-  translationOf: (place: TurnPlace) => Translation
+  translationOf: (place: TurnPlace) => Translation<Frame>
 }
 
 /** Streams a turn in a face's frames, until it ends or waits for its client. */
@@ -118,13 +111,23 @@ export const serveTurn = (deps: Deps, streams: SseStreams, ctx: Context, stream:
     foreign: { ...stream.headers, 'X-Session-Id': toId('session', stream.sessionId) },
     open: async (signal, onOverflow) => {
       const place = await stream.open()
-      const translation = stream.translationOf(place)
-      if (place.isWaiting) return pauseAtOnce(translation)
-      return translate(followTurn(deps, place, { exclude: [...UNUSED_TYPES] }, signal, onOverflow), translation)
+      return readTurn(deps, place, stream.translationOf(place), signal, onOverflow)
     },
   })
 
-async function* pauseAtOnce(translation: Translation): AsyncGenerator<Frame[], string> {
+/** Yields the parts of a turn from its place on; only the end if the turn still waits. */
+export function readTurn<Part>(
+  deps: Deps,
+  place: TurnPlace,
+  translation: Translation<Part>,
+  signal: AbortSignal,
+  onOverflow?: () => void,
+): AsyncGenerator<Part[], string> {
+  if (place.isWaiting) return pauseAtOnce(translation)
+  return translate(followTurn(deps, place, { exclude: [...UNUSED_TYPES] }, signal, onOverflow), translation)
+}
+
+async function* pauseAtOnce<Part>(translation: Translation<Part>): AsyncGenerator<Part[], string> {
   yield [...translation.begin(), ...translation.pause()]
   return 'end'
 }

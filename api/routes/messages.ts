@@ -9,6 +9,7 @@ import { cursorOf, waitForTurn } from '../../domain/messages/wait.ts'
 import { followTurn } from '../../domain/turns/events.ts'
 import { authenticationRequired } from '../auth/authenticate.ts'
 import { type Handle, reply } from '../http/handle.ts'
+import { holdFor } from '../http/hold.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 import type { SseStreams } from '../http/sse.ts'
 
@@ -32,36 +33,13 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     }
     const { wait } = query
     if (wait === undefined) return reply(201, (await accept()).message)
-    const waiting = waitFor(ctx, wait * 1000, streams.closing)
-    const leave = await streams.hold(actor.organizationId, waiting.cut).catch((error) => {
-      waiting.end()
-      throw error
-    })
-    const { hasEnded, ...waited } = await accept()
-      .then((accepted) => waitForTurn(deps, actor, accepted, waiting.signal))
-      .finally(() => {
-        waiting.end()
-        leave()
-      })
+    const held = { ctx, streams, organizationId: actor.organizationId, ms: wait * 1000 }
+    const { hasEnded, ...waited } = await holdFor(held, async (signal) =>
+      waitForTurn(deps, actor, await accept(), signal),
+    )
     if (credential !== undefined && (await findEnded(deps, [credential])).size > 0) throw authenticationRequired()
     return hasEnded ? reply(200, waited) : reply(202, { message: waited.message, turn: waited.turn })
   })
 }
 
 const wantsStream = (ctx: Context): boolean => ctx.accepts('json', 'text/event-stream') === 'text/event-stream'
-
-/** Returns a signal that aborts after `ms`, when the client disconnects, or when the server closes. */
-function waitFor(ctx: Context, ms: number, closing: AbortSignal) {
-  const over = new AbortController()
-  const abort = () => over.abort()
-  const timer = setTimeout(abort, ms)
-  ctx.res.once('close', abort)
-  closing.addEventListener('abort', abort)
-  if (ctx.res.closed || closing.aborted) abort()
-  const end = () => {
-    clearTimeout(timer)
-    ctx.res.off('close', abort)
-    closing.removeEventListener('abort', abort)
-  }
-  return { signal: over.signal, cut: abort, end }
-}

@@ -1,13 +1,5 @@
-import {
-  type Answer,
-  call,
-  createScriptedSession,
-  type Json,
-  listEvents,
-  modelId,
-  unknownId,
-  waitFor,
-} from '../support/http.ts'
+import { createScriptedAgent } from '../support/agents.ts'
+import { type Answer, call, createScriptedSession, type Json, listEvents, unknownId, waitFor } from '../support/http.ts'
 import { startService } from '../support/service.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { callsOf, clientTool, guardedTool, listTurns, MUTE, statusOf, submit, waitForEvent } from '../support/turns.ts'
@@ -17,13 +9,7 @@ beforeAll(async () => {
   api = await newOrganization()
 })
 
-/** Creates an agent whose model plays a script. */
-async function agentOf(steps: object[], more: object = {}, target = api): Promise<string> {
-  const system_prompt = `\`\`\`llmsim\n${JSON.stringify(steps)}\n\`\`\``
-  const default_model_id = await modelId(target, 'llmsim-script')
-  const { body } = await call(target, 'POST', '/v1/agents', { name: 'A', system_prompt, default_model_id, ...more })
-  return body.id
-}
+const agentOf = (steps: object[], more: object = {}) => createScriptedAgent(api, steps, more)
 
 const user = (text: string) => ({ id: `u-${text}`, role: 'user', parts: [{ type: 'text', text }] })
 const assistant = (...parts: object[]) => ({ id: 'a', role: 'assistant', parts })
@@ -93,7 +79,7 @@ describe('a chat of the AI SDK', () => {
 
   it.each([5, 6, 7])('takes back the text of a failed attempt in version %i', async (version) => {
     const error = { status: 503, message: 'overloaded', times: 1, retry_after_ms: 100, after_text: true }
-    const chat = { agent: await agentOf([{ text: 'All of it.', error }]), version }
+    const chat = { agent: await agentOf([{ text: 'All of it.', tokens_per_second: 20, error }]), version }
     const chunks = chunksOf(await send(chat, [user('1')]))
     const kept = chunks.slice(chunks.findLastIndex(({ type }) => type === 'reset-step') + 1)
     expect(kept.length < chunks.length).toBe(version === 7)

@@ -8,7 +8,7 @@ import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { readCurrentTurn } from '../../../domain/turns/read.ts'
 import { type Handle, reply } from '../../http/handle.ts'
 import type { SseStreams } from '../../http/sse.ts'
-import { openSession, postAnswers, postMessage, serveTurn, type TurnPlace } from '../turns.ts'
+import { acceptAnswers, acceptMessage, acceptOnce, openSession, serveTurn, type TurnPlace } from '../turns.ts'
 import { chatEndpoints } from './endpoints.ts'
 import { toUIMessages } from './history.ts'
 import { answersTo, readIntent } from './request.ts'
@@ -33,9 +33,11 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
       sessionId,
       headers: HEADERS,
       open: () =>
-        intent.kind === 'message'
-          ? postMessage(deps, posted, intent.content)
-          : postAnswers(deps, posted, (pending) => answersTo(pending, intent.parts)),
+        acceptOnce(deps, posted, (attempt) =>
+          intent.kind === 'message'
+            ? acceptMessage(deps, posted, intent, attempt)
+            : acceptAnswers(deps, posted, (pending) => answersTo(pending, intent.parts)),
+        ),
       translationOf: translationIn({ version: params.version, text: query.text }),
     })
     return undefined

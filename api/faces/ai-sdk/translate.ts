@@ -66,7 +66,7 @@ function createTexts() {
 }
 
 /** Translates the events of one turn into chunks. */
-export function createTranslation(options: TranslationOptions): Translation {
+export function createTranslation(options: TranslationOptions): Translation<Frame> {
   const { version, holdsText } = options
   const texts = createTexts()
   const calls = new Map<string, Record<string, unknown>>()
