@@ -9,7 +9,7 @@ import { cursorOf, waitForTurn } from '../../domain/messages/wait.ts'
 import { followTurn } from '../../domain/turns/events.ts'
 import { authenticationRequired } from '../auth/authenticate.ts'
 import { type Handle, reply } from '../http/handle.ts'
-import { holdFor } from '../http/hold.ts'
+import { whileHeld } from '../http/held-wait.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 import type { SseStreams } from '../http/sse.ts'
 
@@ -33,8 +33,9 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     }
     const { wait } = query
     if (wait === undefined) return reply(201, (await accept()).message)
-    const held = { ctx, streams, organizationId: actor.organizationId, ms: wait * 1000 }
-    const { hasEnded, ...waited } = await holdFor(held, async (signal) =>
+    const held = { organizationId: actor.organizationId, ms: wait * 1000 }
+    // Without room the message is not accepted either; otherwise the client would send it twice.
+    const { hasEnded, ...waited } = await whileHeld(ctx, streams, held, async (signal) =>
       waitForTurn(deps, actor, await accept(), signal),
     )
     if (credential !== undefined && (await findEnded(deps, [credential])).size > 0) throw authenticationRequired()

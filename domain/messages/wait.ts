@@ -29,13 +29,25 @@ export async function waitForTurn(
 ): Promise<WaitedTurn> {
   const types = [...turnEndTypes, 'tool.call_requested'] as const
   for await (const _news of followTurn(deps, cursorOf(accepted), { types }, signal)) break
-  const turn = await getTurn(deps, actor, accepted.sessionUuid, accepted.turnUuid)
+  const { turn, output } = await readTurnAnswer(deps, actor, accepted)
   const hasEnded = turn.finished_at !== null
-  return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
+  return { message: accepted.message, turn, output: hasEnded ? output : null, hasEnded }
+}
+
+type TurnUuids = Pick<AcceptedMessage, 'sessionUuid' | 'turnUuid'>
+
+/** Returns a turn, finished or not, with its last agent message so far. Throws `not_found`. */
+export async function readTurnAnswer(
+  deps: Deps,
+  actor: Actor,
+  place: TurnUuids,
+): Promise<{ turn: Turn; output: Message | null }> {
+  const turn = await getTurn(deps, actor, place.sessionUuid, place.turnUuid)
+  return { turn, output: await lastOutput(deps, place) }
 }
 
 /** Returns the turn's last agent message, or null if it has none. */
-async function lastOutput(deps: Deps, { sessionUuid, turnUuid }: AcceptedMessage): Promise<Message | null> {
+async function lastOutput(deps: Deps, { sessionUuid, turnUuid }: TurnUuids): Promise<Message | null> {
   const [row] = await deps.db.$queryRaw<Omit<StoredEvent, 'sessionId'>[]>`
     SELECT sequence, type, ts, turn_id AS "turnId", step, exec_id AS "execId", data FROM events
     WHERE turn_id = ${turnUuid}::uuid AND type = 'output.message.completed' ORDER BY sequence DESC LIMIT 1`

@@ -10,7 +10,7 @@ import type { CreationAttempt } from '../../../domain/kit/idempotency-keys.ts'
 import { readCurrentTurn } from '../../../domain/turns/read.ts'
 import { RequestError } from '../../http/errors.ts'
 import { type Handle, reply } from '../../http/handle.ts'
-import { holdFor } from '../../http/hold.ts'
+import { whileHeld } from '../../http/held-wait.ts'
 import { answerList, linesOf } from '../../http/json-list.ts'
 import type { SseStreams } from '../../http/sse.ts'
 import { acceptAnswers, acceptMessage, acceptOnce, readTurn, serveTurn, type TurnPlace } from '../turns.ts'
@@ -61,8 +61,8 @@ export function openaiRoutes(handle: Handle, deps: Deps, streams: SseStreams): v
       await serveTurn(deps, streams, ctx, { actor, credential, sessionId, headers: {}, open, translationOf })
       return undefined
     }
-    const held = { ctx, streams, organizationId: actor.organizationId, ms: MAX_WAIT_MS }
-    return holdFor(held, async (signal) => {
+    const held = { organizationId: actor.organizationId, ms: MAX_WAIT_MS }
+    return whileHeld(ctx, streams, held, async (signal) => {
       const place = await open()
       const pieces: Piece[] = []
       for await (const some of readTurn(deps, place, piecesOf(), signal)) pieces.push(...some)
@@ -124,8 +124,8 @@ type Request = { deps: Deps; streams: SseStreams; ctx: Context; actor: Actor }
 /** Answers a request for a title or the like by one call of the agent's model, which no session knows of. */
 async function answerTask({ deps, streams, ctx, actor }: Request, agent: Agent, body: CompletionRequest) {
   const question = body.messages.map(textOfMessage).join('\n\n')
-  const { organizationId } = actor
-  const { text, usage } = await holdFor({ ctx, streams, organizationId, ms: TASK_MS }, (signal) =>
+  const held = { organizationId: actor.organizationId, ms: TASK_MS }
+  const { text, usage } = await whileHeld(ctx, streams, held, (signal) =>
     askModel(deps, actor, AgentId.parse(agent.id), question, signal),
   )
   const head = { id: `chatcmpl-${crypto.randomUUID()}`, created: Math.floor(Date.now() / 1000), model: body.model }

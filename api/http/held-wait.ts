@@ -1,24 +1,33 @@
 import type { Context } from 'koa'
 import type { SseStreams } from './sse.ts'
 
+/** A request that waits counts as a stream of this organization, and does so for at most `ms`. */
+export type Held = { organizationId: string; ms: number }
+
 /**
- * Runs work that keeps a client waiting, as one of the organization's streams. The signal aborts after `ms`, when the
- * client disconnects, when another owner needs the place, or when the server closes. Throws `too_many` without a place.
+ * Runs `work` as one of the organization's streams. Its signal aborts when the time is over, when the client
+ * disconnects, when the server closes, or where another owner needs the place. Throws `too_many` without a place,
+ * before `work` has begun.
  */
-export async function holdFor<T>(
-  { ctx, streams, organizationId, ms }: { ctx: Context; streams: SseStreams; organizationId: string; ms: number },
+export async function whileHeld<T>(
+  ctx: Context,
+  streams: SseStreams,
+  { organizationId, ms }: Held,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const waiting = waitFor(ctx, ms, streams.closing)
+  const leave = await streams.hold(organizationId, waiting.cut).catch((error) => {
+    waiting.end()
+    throw error
+  })
   try {
-    const leave = await streams.hold(organizationId, waiting.cut)
-    return await work(waiting.signal).finally(leave)
+    return await work(waiting.signal)
   } finally {
     waiting.end()
+    leave()
   }
 }
 
-/** Returns a signal that aborts after `ms`, when the client disconnects, or when the server closes. */
 function waitFor(ctx: Context, ms: number, closing: AbortSignal) {
   const over = new AbortController()
   const abort = () => over.abort()
