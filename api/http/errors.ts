@@ -43,6 +43,10 @@ export class ContractViolation extends Error {
  */
 export const statusOf = (error: unknown): number | undefined => describe(error, undefined)?.status
 
+/** Returns the sentence that a known error is answered with, for answers that are no HTTP errors; otherwise undefined. */
+export const sentenceOf = (error: unknown, { unavailability }: Pick<Deps, 'unavailability'>): string | undefined =>
+  describe(error, unavailability(error))?.message
+
 /**
  * Turns errors into answers; nothing else does. Unknown errors are logged and answered with 500, without any details.
  */

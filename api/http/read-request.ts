@@ -65,7 +65,8 @@ function checkPath(ctx: Context): void {
   checkText(ctx.params, 'The path')
 }
 
-function readIdempotencyKey(ctx: Context): string | undefined {
+/** Returns the request's Idempotency-Key. Throws RequestError 400 for a malformed one. */
+export function readIdempotencyKey(ctx: Context): string | undefined {
   if (!('idempotency-key' in ctx.headers)) return undefined
   const key = ctx.get('Idempotency-Key')
   if (/^[\x20-\x7e]{1,255}$/.test(key)) return key

@@ -69,7 +69,7 @@ export type Endpoint = {
   /** Schema of a streamed event's data, when it is not an event of the log. */
   streamed?: z.ZodType
   /** Error statuses that the rest of the declaration does not imply. */
-  errors?: readonly (401 | 403 | 404 | 409 | 413 | 422 | 429 | 502)[]
+  errors?: readonly (401 | 403 | 404 | 406 | 409 | 413 | 422 | 429 | 502)[]
 }
 
 type GroupDefaults = Pick<Endpoint, 'tag' | 'path' | 'access'>

@@ -13,7 +13,7 @@ const OWNERS: Record<string, string[]> = {
   '@ai-sdk': ['domain/models/llm/providers/'],
   '@fastify/busboy': ['api/http/'],
   '@koa': ['api/'],
-  '@modelcontextprotocol': ['domain/tools/mcp/'],
+  '@modelcontextprotocol': ['domain/tools/mcp/', 'api/faces/mcp/'],
   '@node-rs/argon2': ['domain/identity/auth/'],
   '@opentelemetry': ['platform/tracing/'],
   '@preact/signals': ['console/'],

@@ -1,0 +1,4 @@
+import type { SseStreams } from '../http/sse.ts'
+
+/** Settings of the API that faces need. */
+export type FaceOptions = { streams: SseStreams; apiPrefix: string; version: string }
