@@ -21,6 +21,7 @@ const BENCHES: Record<string, Bench> = {
   auth: async ({ services, ports }) => (await import('./auth.ts')).benchAuth(services, ports),
   append: async ({ services }) => (await import('./append.ts')).benchAppend(services),
   hostile: async ({ services, ports }) => (await import('./hostile.ts')).benchHostile(services, ports[0]),
+  faces: async (ground) => (await import('./faces.ts')).benchFaces(ground),
   images: async ({ services, ports }) => (await import('./images.ts')).benchImages(services, ports[0]),
   files: async ({ services, ports }) => {
     const stored = await (await import('./files.ts')).benchFiles(services, ports[0])

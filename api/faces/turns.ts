@@ -77,10 +77,14 @@ export async function acceptAnswers(
   return { sessionId, turnId: TurnId.parse(turn.id), after, isWaiting: status === 'waitingfortoolresults', approvals }
 }
 
-/** Accepts a request once: a repetition, with the same Idempotency-Key or else the same messages, gets its turn again. */
+/**
+ * Accepts a request once: a repetition, with the same Idempotency-Key or else the same messages, gets its turn again.
+ * `isFound`: it finds the turn by the attempt.
+ */
 export function acceptOnce(
   deps: Deps,
   { actor, sessionId, messages, ctx }: Posted,
+  isFound: boolean,
   accept: (attempt: CreationAttempt) => Promise<TurnPlace>,
 ): Promise<TurnPlace> {
   const last = createHash('sha256')
@@ -88,7 +92,7 @@ export function acceptOnce(
     .digest('hex')
   const given = ctx.get('Idempotency-Key').slice(0, 255)
   const key = `face ${sessionId} ${given === '' ? `${messages.length} ${last}` : given}`
-  return runOnce(deps, actor, { key, request: [sessionId, last], keptMs: REPEATED_MS }, accept)
+  return runOnce(deps, actor, { key, request: [sessionId, last], keptMs: REPEATED_MS, isFound }, accept)
 }
 
 type TurnStream = {

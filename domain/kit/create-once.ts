@@ -21,10 +21,13 @@ export async function createOnce<T>(attempt: CreationAttempt, creation: Creation
 }
 
 /** Works like createOnce, but returns undefined when the id belongs to an object that no run of this request wrote. */
-export async function findOrInsert<T>({ uuid }: CreationAttempt, creation: Creation<T>): Promise<T | undefined> {
+export async function findOrInsert<T>(
+  { uuid, isFirst }: CreationAttempt,
+  creation: Creation<T>,
+): Promise<T | undefined> {
   const { find, insert } = creation
   if (uuid === undefined) return (await insert(newUuid())) ?? undefined
-  const earlier = await find(uuid)
+  const earlier = isFirst ? undefined : await find(uuid)
   if (earlier != null) return earlier
   try {
     const inserted = await insert(uuid)

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { deleteInBatches } from '../../lib/delete-in-batches.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from './actor.ts'
 import type { Deps } from './deps.ts'
 import { conflict, DomainError } from './errors.ts'
@@ -7,9 +8,9 @@ import { newUuid } from './ids.ts'
 
 /**
  * One run of a request that creates something. With an Idempotency-Key, all runs have the same uuid, which is stored
- * with the new object. An object that already has it was created by another run.
+ * with the new object. An object that already has it was created by another run. `isFirst`: no run came before.
  */
-export type CreationAttempt = { uuid?: string }
+export type CreationAttempt = { uuid?: string; isFirst?: boolean }
 
 /** Request with an Idempotency-Key. `request` is its identity, as JSON: equal values are the same request. */
 export type KeyedRequest = {
@@ -17,6 +18,8 @@ export type KeyedRequest = {
   request: unknown
   /** Time for which the key counts, in ms, if less than for other keys. */
   keptMs?: number
+  /** Keeps no answer, because `create` makes it again from the object that has the uuid. */
+  isFound?: boolean
 }
 
 type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; isRepeat: boolean }
@@ -30,7 +33,7 @@ type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; 
 export async function runOnce<T>(
   deps: Deps,
   actor: Actor,
-  { key, request, keptMs = deps.retention.idempotencyKeysMs }: KeyedRequest,
+  { key, request, keptMs = deps.retention.idempotencyKeysMs, isFound = false }: KeyedRequest,
   create: (attempt: CreationAttempt) => Promise<T>,
 ): Promise<T> {
   const fingerprint = createHash('sha256').update(JSON.stringify(request)).digest()
@@ -45,7 +48,8 @@ export async function runOnce<T>(
   if (reserved.answer !== null) return JSON.parse(reserved.answer) as T
   const { uuid, isRepeat } = reserved
   try {
-    const answer = await create({ uuid })
+    const answer = await create({ uuid, isFirst: !isRepeat })
+    if (isFound) return answer
     return JSON.parse(await keepAnswer(deps, actor, { key, fingerprint, uuid, answer: JSON.stringify(answer) })) as T
   } catch (error) {
     if (error instanceof DomainError && !isRepeat) await release(deps, actor, key, uuid)
@@ -59,16 +63,19 @@ async function reserve(
   { key, fingerprint, keptMs }: { key: string; fingerprint: Uint8Array; keptMs: number },
 ): Promise<Reserved> {
   const { organizationId, userId } = actor
-  // An expired key counts as a new one, even before retention has deleted it.
-  await deps.db.$executeRaw`
-    DELETE FROM idempotency_keys
-    WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND key = ${key}
-      AND created_at < now() - make_interval(secs => ${keptMs / 1000})`
   const uuid = newUuid()
+  // The commit of the new object writes the log before it as well, so a key is never lost without its object.
+  // An expired key counts as a new one, even before retention has deleted it.
+  const isOld = Prisma.sql`known.created_at < now() - make_interval(secs => ${keptMs / 1000})`
   const [row] = await deps.db.$queryRaw<Omit<Reserved, 'isRepeat'>[]>`
-    INSERT INTO idempotency_keys (organization_id, user_id, key, fingerprint, uuid)
-    VALUES (${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${uuid}::uuid)
-    ON CONFLICT (organization_id, user_id, key) DO UPDATE SET key = excluded.key
+    INSERT INTO idempotency_keys AS known (organization_id, user_id, key, fingerprint, uuid)
+    SELECT ${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${uuid}::uuid
+    FROM set_config('synchronous_commit', 'off', true)
+    ON CONFLICT (organization_id, user_id, key) DO UPDATE SET
+      fingerprint = CASE WHEN ${isOld} THEN excluded.fingerprint ELSE known.fingerprint END,
+      uuid = CASE WHEN ${isOld} THEN excluded.uuid ELSE known.uuid END,
+      answer = CASE WHEN ${isOld} THEN NULL ELSE known.answer END,
+      created_at = CASE WHEN ${isOld} THEN excluded.created_at ELSE known.created_at END
     RETURNING fingerprint, uuid, answer`
   if (row === undefined) throw new Error('An Idempotency-Key was neither stored nor found.')
   return { ...row, isRepeat: row.uuid !== uuid }

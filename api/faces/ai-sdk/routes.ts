@@ -33,7 +33,7 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
       sessionId,
       headers: HEADERS,
       open: () =>
-        acceptOnce(deps, posted, (attempt) =>
+        acceptOnce(deps, posted, intent.kind === 'message', (attempt) =>
           intent.kind === 'message'
             ? acceptMessage(deps, posted, intent, attempt)
             : acceptAnswers(deps, posted, (pending) => answersTo(pending, intent.parts)),

@@ -1,9 +1,9 @@
 import type { Context } from 'koa'
-import type { Agent } from '../../../contract/agents.ts'
-import { AgentId, type SessionId, toId } from '../../../contract/kit/ids.ts'
+import { type AgentId, type SessionId, toId } from '../../../contract/kit/ids.ts'
 import type { InputContentPart } from '../../../contract/messages.ts'
 import { askModel } from '../../../domain/agents/ask-model.ts'
 import { listAgents } from '../../../domain/agents/list.ts'
+import { getAgent } from '../../../domain/agents/read.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { Actor } from '../../../domain/kit/actor.ts'
 import type { CreationAttempt } from '../../../domain/kit/idempotency-keys.ts'
@@ -14,7 +14,7 @@ import { whileHeld } from '../../http/held-wait.ts'
 import { answerList, linesOf } from '../../http/json-list.ts'
 import type { SseStreams } from '../../http/sse.ts'
 import { acceptAnswers, acceptMessage, acceptOnce, readTurn, serveTurn, type TurnPlace } from '../turns.ts'
-import { findAgentOf, presentModel } from './agents.ts'
+import { agentIdOf, presentModel } from './agents.ts'
 import { type CompletionRequest, openaiEndpoints } from './endpoints.ts'
 import { conversationOf, decisionOf, isTask, readIntent, resultsFor, textOfMessage } from './request.ts'
 import { type Conversation, openConversation } from './sessions.ts'
@@ -37,18 +37,19 @@ export function openaiRoutes(handle: Handle, deps: Deps, streams: SseStreams): v
     ),
   )
   handle(openaiEndpoints.getModel, async ({ actor, params }) =>
-    reply(200, presentModel(await findAgentOf(deps, actor, params.model))),
+    reply(200, presentModel(await getAgent(deps, actor, await agentIdOf(deps, actor, params.model)))),
   )
   handle(openaiEndpoints.complete, async ({ actor, credential, query, body, ctx }) => {
     const header = (name: string) => ctx.get(name)
-    const agent = await findAgentOf(deps, actor, body.model)
+    const agent = await agentIdOf(deps, actor, body.model)
     if (isTask(header, body)) return answerTask({ deps, streams, ctx, actor }, agent, body)
     const intent = readIntent(body)
     const conversation = await openConversation(deps, actor, agent, body, intent, conversationOf(header, body))
     const { sessionId } = conversation
     const posted = { actor, sessionId, messages: body.messages, ctx }
+    const isMessage = conversation.intent.kind === 'message' && decisionOf(conversation.intent.content) === undefined
     const open = () =>
-      acceptOnce(deps, posted, (attempt) => accept(deps, { ...conversation, actor, body, ctx }, attempt))
+      acceptOnce(deps, posted, isMessage, (attempt) => accept(deps, { ...conversation, actor, body, ctx }, attempt))
     const piecesOf = () =>
       createPieces({
         streamsText: (query.text ?? header('X-Text')) === 'streamed',
@@ -122,11 +123,11 @@ async function waitsForApproval(deps: Deps, actor: Actor, sessionId: SessionId):
 type Request = { deps: Deps; streams: SseStreams; ctx: Context; actor: Actor }
 
 /** Answers a request for a title or the like by one call of the agent's model, which no session knows of. */
-async function answerTask({ deps, streams, ctx, actor }: Request, agent: Agent, body: CompletionRequest) {
+async function answerTask({ deps, streams, ctx, actor }: Request, agent: AgentId, body: CompletionRequest) {
   const question = body.messages.map(textOfMessage).join('\n\n')
   const held = { organizationId: actor.organizationId, ms: TASK_MS }
   const { text, usage } = await whileHeld(ctx, streams, held, (signal) =>
-    askModel(deps, actor, AgentId.parse(agent.id), question, signal),
+    askModel(deps, actor, agent, question, signal),
   )
   const head = { id: `chatcmpl-${crypto.randomUUID()}`, created: Math.floor(Date.now() / 1000), model: body.model }
   const pieces: Piece[] = [

@@ -1,6 +1,6 @@
-import type { Agent } from '../../../contract/agents.ts'
-import { AgentId, SessionId, toId } from '../../../contract/kit/ids.ts'
+import { type AgentId, SessionId, toId } from '../../../contract/kit/ids.ts'
 import { UpdateSessionRequest } from '../../../contract/sessions.ts'
+import { getAgent } from '../../../domain/agents/read.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { Actor } from '../../../domain/kit/actor.ts'
 import { invalid } from '../../../domain/kit/errors.ts'
@@ -22,7 +22,7 @@ export type Conversation = { sessionId: SessionId; intent: Intent; callId: (id: 
 export async function openConversation(
   deps: Deps,
   actor: Actor,
-  agent: Agent,
+  agent: AgentId,
   body: CompletionRequest,
   intent: Intent,
   id: string | undefined,
@@ -45,7 +45,8 @@ export async function openConversation(
     )
     return { sessionId, intent: { kind: 'results', results }, callId: callIdOf(sessionId) }
   }
-  const session = await createSession(deps, actor, { agent_id: AgentId.parse(agent.id), ...(tools && { tools }) })
+  await getAgent(deps, actor, agent)
+  const session = await createSession(deps, actor, { agent_id: agent, ...(tools && { tools }) })
   const sessionId = SessionId.parse(session.id)
   const content = withHistory(body, intent.content)
   return { sessionId, intent: { kind: 'message', content }, callId: callIdOf(sessionId) }
@@ -54,15 +55,15 @@ export async function openConversation(
 const callIdOf = (sessionId: SessionId) => (call: string) => callIdIn(sessionId.replaceAll('-', ''), call)
 
 /** Returns the session with this id of ours, or the session of the client's own id. */
-async function sessionNamed(deps: Deps, actor: Actor, agent: Agent, id: string): Promise<SessionId> {
+async function sessionNamed(deps: Deps, actor: Actor, agent: AgentId, id: string): Promise<SessionId> {
   const own = /^session_/.test(id) ? SessionId.safeParse(id).data : undefined
   if (own !== undefined) return requireSessionOf(deps, actor, agent, own)
-  return openSession(deps, actor, { face: 'openai', agentId: AgentId.parse(agent.id), externalId: id })
+  return openSession(deps, actor, { face: 'openai', agentId: agent, externalId: id })
 }
 
-async function requireSessionOf(deps: Deps, actor: Actor, agent: Agent, id: SessionId): Promise<SessionId> {
+async function requireSessionOf(deps: Deps, actor: Actor, agent: AgentId, id: SessionId): Promise<SessionId> {
   const session = await getSession(deps, actor, id)
-  if (session.agent_id === agent.id) return id
+  if (session.agent_id === toId('agent', agent)) return id
   throw invalid(`model: ${toId('session', id)} is a session of another agent`)
 }
 
