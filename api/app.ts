@@ -12,6 +12,7 @@ import { SERVICE_HEADER } from '../lib/outgoing/guard.ts'
 import { createAuthenticate, isWrite } from './auth/authenticate.ts'
 import { addConsole } from './console/routes.ts'
 import type { ConsoleOptions } from './console/site.ts'
+import { addEmbed } from './faces/embed/routes.ts'
 import { addFaces, useErrorForms } from './faces/faces.ts'
 import { limitArrival } from './http/arrival.ts'
 import { answerErrors, RequestError } from './http/errors.ts'
@@ -100,6 +101,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   addFaces(options.faces, handle, deps, options)
   addJoinPage(router, options.apiPrefix, options.console !== undefined)
   if (options.console) addConsole(router, { prefix: options.apiPrefix, ...options.console })
+  if (options.faces.includes('embed')) addEmbed(router, options.apiPrefix)
   router.get('/', (ctx) => ctx.redirect(options.console ? 'console' : 'docs'))
   const isOpen = deps.auth.mode === 'none'
   addDocs(router, () => openapiDocument(endpoints, { version: options.version, prefix: options.apiPrefix, isOpen }))

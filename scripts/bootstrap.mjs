@@ -13,13 +13,15 @@ const NODE = path.join(ROOT, 'node_modules', '.bin', 'node')
 const SCHEMA = path.join(ROOT, 'prisma', 'schema.prisma')
 const GENERATED = path.join(ROOT, 'prisma', 'generated')
 const SCHEMA_STAMP = path.join(GENERATED, '.schema-hash')
-/** What the typed client in client/dist is made of. */
+/** Sources of the typed client in client/dist, and of the element <agent-chat> in embed/dist. */
 const CLIENT_SOURCES = [
   'contract',
   'api/http/openapi.ts',
   'client',
+  'embed',
   'scripts/client-operations.ts',
   'scripts/client.ts',
+  'scripts/embed.ts',
   'scripts/hey-api.ts',
   'package-lock.json',
 ]
@@ -129,7 +131,7 @@ function generate() {
 }
 
 function generateClient() {
-  print('Generating the typed client (client/dist).')
+  print('Generating the typed client (client/dist) and the element <agent-chat> (embed/dist).')
   run(NODE, ['--disable-warning=ExperimentalWarning', path.join('scripts', 'client.ts')])
   fs.writeFileSync(CLIENT_STAMP, hashClient())
 }

@@ -1,4 +1,7 @@
-/** Generates the typed client from the contract, and builds it into client/dist. scripts/bootstrap.mjs runs it. */
+/**
+ * Generates the typed client from the contract, and builds it into client/dist, and the element <agent-chat> on it into
+ * embed/dist. scripts/bootstrap.mjs runs it.
+ */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
@@ -9,6 +12,7 @@ import { openapiDocument } from '../api/http/openapi.ts'
 import { endpoints } from '../contract/index.ts'
 import { ROOT } from '../dev/development.ts'
 import { operationsModule } from './client-operations.ts'
+import { buildEmbed } from './embed.ts'
 import { generateTypeScript } from './hey-api.ts'
 
 const folder = path.join(ROOT, 'client')
@@ -47,3 +51,4 @@ async function bundle(): Promise<void> {
 await generate()
 await compile()
 await bundle()
+await buildEmbed()

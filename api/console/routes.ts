@@ -1,12 +1,7 @@
-import { promisify } from 'node:util'
-import { brotliCompress, gzip } from 'node:zlib'
 import type Router from '@koa/router'
-import type { Context } from 'koa'
+import { createFileSender } from '../http/compressed.ts'
 import { RequestError } from '../http/errors.ts'
 import { buildSite, type ConsoleOptions, type Site } from './site.ts'
-
-const ENCODERS = { br: promisify(brotliCompress), gzip: promisify(gzip) }
-type Encoding = keyof typeof ENCODERS
 
 /** Serves the console at `/console`, to which `/` redirects. Its files are read at the first request. */
 export function addConsole(router: Router, options: ConsoleOptions): void {
@@ -18,13 +13,7 @@ export function addConsole(router: Router, options: ConsoleOptions): void {
     })
     return site
   }
-  const encoded = new Map<string, Promise<Buffer>>()
-  const encode = (path: string, content: Buffer, encoding: Encoding): Promise<Buffer> => {
-    const key = `${encoding} ${path}`
-    const known = encoded.get(key) ?? ENCODERS[encoding](content)
-    encoded.set(key, known)
-    return known
-  }
+  const send = createFileSender()
 
   router.get('/console', async (ctx) => {
     // The page's links are relative to its folder.
@@ -41,16 +30,8 @@ export function addConsole(router: Router, options: ConsoleOptions): void {
     const path = String(ctx.params.path)
     const asset = ctx.params.hash === hash ? assets.get(path) : undefined
     if (asset === undefined) throw new RequestError(404, 'The console has no such file; reload the page')
-    const encoding = chooseEncoding(ctx)
-    ctx.vary('Accept-Encoding')
     ctx.set('Cache-Control', 'public, max-age=31536000, immutable')
     ctx.type = asset.type
-    if (encoding !== undefined) ctx.set('Content-Encoding', encoding)
-    ctx.body = encoding === undefined ? asset.content : await encode(path, asset.content, encoding)
+    await send(ctx, path, asset.content)
   })
-}
-
-function chooseEncoding(ctx: Context): Encoding | undefined {
-  const chosen = ctx.acceptsEncodings('br', 'gzip', 'identity')
-  return chosen === 'br' || chosen === 'gzip' ? chosen : undefined
 }

@@ -1,8 +1,9 @@
 /**
  * Bearer token, or a function that returns it, called before each request. An error that it throws counts as a network
- * failure, so the request is repeated, unless it is an ApiError with a lasting status such as 401.
+ * failure, so the request is repeated, unless it is an ApiError with a lasting status such as 401. For undefined the
+ * request has no Authorization.
  */
-export type Token = string | (() => string | Promise<string>)
+export type Token = string | (() => string | undefined | Promise<string | undefined>)
 
 export type ClientOptions = {
   /** Address of the service: everything before `/v1`, including any prefix of the path. */

@@ -36,7 +36,20 @@ const idle: Page[] = []
 
 /** Opens the console of a service, as someone who has not been there before. */
 export async function openConsole(url: string, options: ConsoleOptions = {}): Promise<ConsolePage> {
-  const { size = 'wide', at = '', organization, isNew = false } = options
+  const { at = '', organization } = options
+  return openPage(`${url}/console${at}`, options, async (page) => {
+    if (organization === undefined) return
+    await page.goto(`${url}/health`)
+    await page.evaluate((id) => sessionStorage.setItem('console.organization', id), organization)
+  })
+}
+
+/** Opens a page in a browser that has not been there before. `prepare` runs first. */
+export async function openPage(
+  address: string,
+  { size = 'wide', isNew = false }: Pick<ConsoleOptions, 'size' | 'isNew'> = {},
+  prepare: (page: Page) => Promise<void> = async () => {},
+): Promise<ConsolePage> {
   const page = (isNew ? undefined : idle.pop()) ?? (await newPage())
   await page.setViewportSize(SIZES[size])
   await page.emulateMedia({ colorScheme: size === 'narrow' ? 'dark' : 'light' })
@@ -47,11 +60,8 @@ export async function openConsole(url: string, options: ConsoleOptions = {}): Pr
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
       complaints.push(message.text())
   })
-  if (organization !== undefined) {
-    await page.goto(`${url}/health`)
-    await page.evaluate((id) => sessionStorage.setItem('console.organization', id), organization)
-  }
-  await page.goto(`${url}/console${at}`)
+  await prepare(page)
+  await page.goto(address)
   return {
     page,
     expectNoComplaints: () => expect(complaints).toEqual([]),

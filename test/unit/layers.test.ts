@@ -19,7 +19,7 @@ const OWNERS: Record<string, string[]> = {
   '@preact/signals': ['console/'],
   '@prisma': ['platform/postgres/'],
   '@temporalio': ['platform/temporal/', 'worker/', 'workflows/', 'deploy/'],
-  'agent-session-client': ['console/'],
+  'agent-session-client': ['embed/', 'console/'],
   ajv: ['domain/tools/capabilities/arguments/'],
   dompurify: ['console/'],
   'eventsource-parser': ['client/'],
