@@ -9,13 +9,14 @@ import {
   TurnFailed,
 } from 'agent-session-client'
 import { QUESTION } from './call.ts'
-import { loadHistory } from './history.ts'
+import { loadHistory, type PastTurn } from './history.ts'
 import type { Memory } from './memory.ts'
 import type { TurnView } from './turn.ts'
 
 /** Where a chat is shown, and who hears of it. */
 export type ChatView = {
-  addTurn(content: ContentPart[]): TurnView
+  /** Adds a turn at the end, or a loaded one: before all turns that were begun here. */
+  addTurn(content: ContentPart[], place: 'end' | 'loaded'): TurnView
   /** Shows why the conversation cannot be shown, or removes that. */
   setProblem(sentence: string | undefined, tryAgain: () => void): void
   setBusy(isBusy: boolean): void
@@ -58,6 +59,8 @@ export function openChat({ client, memory, agentId, sessionId, tools, view }: Ch
   /** Unfinished turns, in the order in which they run. */
   const runs: Run[] = []
   let session: Promise<SessionClient> | undefined
+  /** Why the conversation so far could not be loaded. */
+  let problem: { error: unknown } | undefined
 
   const showStates = () => {
     if (signal.aborted) return
@@ -108,15 +111,21 @@ export function openChat({ client, memory, agentId, sessionId, tools, view }: Ch
     runs.splice(runs.indexOf(run), 1)
     showStates()
   }
+  /** The next message begins another session. */
+  const leaveSession = () => {
+    memory.forget()
+    session = undefined
+  }
   const fail = (run: Run, error: unknown) => {
     if (error instanceof TurnFailed && error.code === 'cancelled') return run.view.end('Stopped.')
     const { turnId, key } = run
     if (error instanceof TurnFailed) {
-      if (error.code === 'session_deleted') memory.forget()
-      return run.view.fail(sentenceOf(error), error.code === 'session_deleted' ? undefined : () => send(run.content))
+      if (error.code === 'session_deleted') leaveSession()
+      return run.view.fail(sentenceOf(error), () => send(run.content))
     }
     // From now on the user decides whether it is sent again, and not a reload.
     if (key !== undefined) memory.settle(key)
+    if (isGone(error)) leaveSession()
     run.view.fail(sentenceOf(error), () => {
       run.view.reset()
       if (turnId !== undefined) void follow(run, async () => (await getSession()).answer(turnId, optionsOf(run)))
@@ -125,14 +134,17 @@ export function openChat({ client, memory, agentId, sessionId, tools, view }: Ch
   }
   const optionsOf = ({ view: shown, tools: own }: Run) => ({ signal, tools: own, approve: shown.approve })
   const post = async (run: Run): Promise<Answer> => {
-    const to = await opened.then(getSession)
+    await opening
+    if (problem !== undefined) await reopen()
+    if (problem !== undefined) throw problem.error
+    const to = await getSession()
     const answer = to.send(run.content, { ...optionsOf(run), idempotencyKey: run.key })
     run.key = answer.idempotencyKey
     memory.keep({ key: run.key, content: run.content })
     return answer
   }
   const createRun = (content: ContentPart[], turnId?: string): Run => {
-    const shown = view.addTurn(content)
+    const shown = view.addTurn(content, turnId === undefined ? 'end' : 'loaded')
     const own: Record<string, Tool> = { [QUESTION]: (_, call) => shown.question(call), ...tools }
     const sent = content.filter((part): part is InputContentPart => /^(?:text|image)/.test(part.type))
     return { view: shown, tools: own, content: sent, turnId, key: undefined, answer: undefined }
@@ -150,39 +162,43 @@ export function openChat({ client, memory, agentId, sessionId, tools, view }: Ch
     }
   }
 
+  const show = (found: SessionClient, turns: PastTurn[]) => {
+    const loaded = turns.map((turn) => ({ ...turn, run: createRun(turn.content, turn.turnId) }))
+    // They run before those that have been begun meanwhile.
+    runs.unshift(...loaded.flatMap(({ state, run }) => (state === 'unfinished' ? [run] : [])))
+    loaded.forEach(({ turnId, parts, state, run }, index) => {
+      for (const part of parts) run.view.take(part)
+      if (state === 'unfinished') void follow(run, async () => found.answer(turnId, optionsOf(run)))
+      else if (state === 'completed') run.view.end()
+      else if (state === 'cancelled') run.view.end('Stopped.')
+      else run.view.fail(state.failure, index === loaded.length - 1 ? () => send(run.content) : undefined)
+    })
+  }
   /** Shows the conversation so far, and follows its unfinished turns. */
   const open = async (): Promise<void> => {
     const id = sessionId ?? memory.session()
     if (id === undefined) return
     const found = client.session(id)
     try {
-      const { turns } = await loadHistory(client, found, memory, signal)
+      const turns = await loadHistory(client, found, memory, signal)
       if (signal.aborted) return
+      problem = undefined
       session = Promise.resolve(found)
       view.setProblem(undefined, () => {})
       view.emit('session', { id })
-      for (const { turnId, content, parts, state } of turns) {
-        const run = createRun(content, turnId)
-        for (const part of parts) run.view.take(part)
-        if (state === 'unfinished') void follow(run, async () => found.answer(turnId, optionsOf(run)))
-        else if (state === 'cancelled') run.view.end('Stopped.')
-        else if (state === 'completed') run.view.end()
-        else run.view.fail(state.failure, turnId === turns.at(-1)?.turnId ? () => send(run.content) : undefined)
-      }
+      show(found, turns)
     } catch (error) {
       if (signal.aborted) return
-      const isGone = error instanceof ApiError && error.status === 404 && sessionId === undefined
-      if (isGone) return memory.forget()
-      view.setProblem(sentenceOf(error), retry)
-      // Messages wait until the conversation is there.
-      return new Promise((resolve) => {
-        retried = resolve
-      })
+      if (isGone(error) && sessionId === undefined) return memory.forget()
+      problem = { error }
+      view.setProblem(sentenceOf(error), reopen)
     }
   }
-  let retried = () => {}
-  const retry = () => void open().then(retried)
-  const opened = open()
+  const reopen = () => {
+    opening = opening.then(() => (problem === undefined ? undefined : open()))
+    return opening
+  }
+  let opening = open()
   return {
     send,
     stop: () => {
@@ -195,3 +211,7 @@ export function openChat({ client, memory, agentId, sessionId, tools, view }: Ch
     close: () => leave.abort(),
   }
 }
+
+/** Reports whether the session does not exist any more. */
+const isGone = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 'not_found' && error.field === 'session_id'

@@ -46,8 +46,9 @@ export function createComposer({ client, send, stop }: Options): Composer {
     focus()
   })
   input.addEventListener('paste', (event) => {
-    const pasted = event.clipboardData?.files
-    if (!pasted?.length) return
+    const { files: pasted, types } = event.clipboardData ?? {}
+    // Some programs add an image of the text that was copied.
+    if (!pasted?.length || types?.includes('text/plain')) return
     event.preventDefault()
     attachments.add(pasted)
   })

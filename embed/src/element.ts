@@ -25,7 +25,9 @@ export class AgentChat extends HTMLElement {
   readonly #heading = h('h2', { part: 'heading' })
   readonly #newChat = button('new-chat', 'New chat', () => this.newChat(), { hidden: true })
   readonly #problem = h('div', { class: 'foot' })
-  readonly #turns = h('div', { class: 'turns' })
+  readonly #loaded = h('div', { class: 'turns' })
+  readonly #begun = h('div', { class: 'turns' })
+  readonly #turns = h('div', { class: 'turns' }, this.#loaded, this.#begun)
   readonly #log = h(
     'div',
     { role: 'log', 'aria-live': 'polite', 'aria-label': 'Conversation', tabindex: 0, part: 'log' },
@@ -37,7 +39,6 @@ export class AgentChat extends HTMLElement {
   readonly #tools: Record<string, Tool> = {}
   #token: TokenSource
   #opened: { client: Client; chat: Chat; pictures: Pictures; memory: Memory } | undefined
-  #isDue = false
   #isNew = false
 
   constructor() {
@@ -71,7 +72,7 @@ export class AgentChat extends HTMLElement {
     const isFirst = this.#token === undefined
     this.#token = token
     // What was asked for without a token may have been refused.
-    if (isFirst && token !== undefined) this.#schedule()
+    if (isFirst && token !== undefined) this.#openAnew()
   }
 
   /** Sends a message as if the user had entered it. */
@@ -99,7 +100,8 @@ export class AgentChat extends HTMLElement {
 
   connectedCallback(): void {
     for (const name of PROPERTIES) this.#takeOwn(name)
-    this.#schedule()
+    // Later, so that a page can first set attributes and properties.
+    queueMicrotask(() => this.isConnected && this.#open())
   }
 
   disconnectedCallback(): void {
@@ -109,7 +111,7 @@ export class AgentChat extends HTMLElement {
   attributeChangedCallback(name: string, before: string | null, value: string | null): void {
     if (name === 'session') this.#isNew = false
     if (SHOWN.includes(name)) this.#showTexts()
-    else if (before !== value && this.#opened !== undefined) this.#schedule()
+    else if (before !== value) this.#openAnew()
   }
 
   /** Moves a property that was set before the element was defined behind its accessor. */
@@ -132,14 +134,10 @@ export class AgentChat extends HTMLElement {
   }
 
   /** Opens the chat anew once all attributes of a change are set. */
-  #schedule(): void {
-    if (this.#isDue) return
-    this.#isDue = true
-    queueMicrotask(() => {
-      this.#isDue = false
-      this.#close()
-      if (this.isConnected) this.#open()
-    })
+  #openAnew(): void {
+    if (this.#opened === undefined) return
+    this.#close()
+    queueMicrotask(() => this.isConnected && this.#open())
   }
 
   #open() {
@@ -163,7 +161,8 @@ export class AgentChat extends HTMLElement {
     this.#opened?.chat.close()
     this.#opened?.pictures.close()
     this.#opened = undefined
-    this.#turns.replaceChildren()
+    this.#loaded.replaceChildren()
+    this.#begun.replaceChildren()
     this.#problem.replaceChildren()
     this.#newChat.hidden = true
     this.#composer.setBusy(false)
@@ -171,9 +170,10 @@ export class AgentChat extends HTMLElement {
 
   #viewOf(pictures: Pictures): ChatView {
     return {
-      addTurn: (content: ContentPart[]) => {
+      addTurn: (content: ContentPart[], place) => {
         const turn = createTurn({ content, pictures, onFocusLost: () => this.#composer.focus() })
-        this.#turns.append(turn.element)
+        const list = place === 'loaded' ? this.#loaded : this.#begun
+        list.append(turn.element)
         this.#newChat.hidden = false
         return turn
       },
@@ -182,7 +182,7 @@ export class AgentChat extends HTMLElement {
           h('p', { class: 'problem', role: 'alert', part: 'error', dir: 'auto' }, plain(sentence)),
           button('try-again', 'Try again', tryAgain),
         ]
-        this.#newChat.hidden = sentence === undefined && this.#turns.childElementCount === 0
+        this.#newChat.hidden = sentence === undefined && this.#begun.childElementCount === 0
         this.#problem.replaceChildren(...(shown || []))
       },
       setBusy: (isBusy) => this.#composer.setBusy(isBusy),

@@ -27,12 +27,12 @@ export async function loadHistory(
   session: SessionClient,
   memory: Memory,
   signal: AbortSignal,
-): Promise<{ turns: PastTurn[] }> {
+): Promise<PastTurn[]> {
   await postUnsettled(session, memory, signal)
   // Before the messages: a turn that ends in between is followed, and its messages are not shown twice.
   const { data } = await client.turns.list({ session_id: session.id, limit: MAX_TURNS }, { signal })
   const messages = await session.messages({ order: 'desc', limit: MAX_MESSAGES })
-  return { turns: turnsOf(messages.reverse(), data) }
+  return turnsOf(messages.reverse(), data)
 }
 
 /** The key makes the service accept each of them once. */

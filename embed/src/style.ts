@@ -40,6 +40,7 @@ header {
   justify-content: space-between;
   padding: var(--gap) var(--gap) 0;
 }
+header:has(h2:empty):has([hidden]) { display: none; }
 h2 { font-size: 1.1em; }
 h2:empty { display: none; }
 h2:empty + button { margin-inline-start: auto; }
@@ -51,6 +52,7 @@ h2:empty + button { margin-inline-start: auto; }
   gap: var(--gap);
   min-width: 0;
 }
+.turns .turns { display: contents; }
 .answer:empty, .formatted:empty, .foot:empty { display: none; }
 .said {
   align-self: end;

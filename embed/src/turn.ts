@@ -35,6 +35,18 @@ export function createTurn({ content, pictures, onFocusLost }: Options): TurnVie
   /** Incomplete messages by their steps. */
   let steps = new Map<number, StepView>()
   let calls = new Map<string, CallView>()
+  /** What the turn is doing, until it ends. */
+  let current: { status: string; remove: (() => void) | undefined } | undefined
+  const showStatus = () => {
+    if (current === undefined) return
+    const isWaiting = answer.querySelector('.asked') !== null
+    // Busy, it is read out when it is complete, or waits for the user.
+    element.ariaBusy = String(!isWaiting)
+    const status = isWaiting ? 'Waiting for you.' : current.status
+    if (foot.textContent?.startsWith(status)) return
+    const way = current.remove && button('remove', 'Remove', current.remove)
+    foot.replaceChildren(h('span', { class: 'quiet' }, status), ...(way ? [way] : []))
+  }
   const keepFocus = (change: () => void) => {
     const root = element.getRootNode()
     const focused = root instanceof ShadowRoot && root.activeElement
@@ -76,16 +88,16 @@ export function createTurn({ content, pictures, onFocusLost }: Options): TurnVie
     const call = calls.get(id) ?? addCall(id, name)
     call.setArguments(given)
     call.show(asked.element)
-    // Without this the conversation would not be read out before the answer.
-    element.ariaBusy = 'false'
+    showStatus()
     return asked.answer.then((value) => {
       keepFocus(() => call.show(undefined))
-      element.ariaBusy = 'true'
+      showStatus()
       return value
     })
   }
   const close = (...shown: (HTMLElement | string)[]) =>
     keepFocus(() => {
+      current = undefined
       element.ariaBusy = 'false'
       for (const call of calls.values()) if (!call.isOver()) call.show(undefined)
       // An incomplete text belongs to no message.
@@ -94,19 +106,19 @@ export function createTurn({ content, pictures, onFocusLost }: Options): TurnVie
     })
   return {
     element,
-    take: (part) => keepFocus(() => take(part)),
+    take: (part) => {
+      keepFocus(() => take(part))
+      showStatus()
+    },
     approve: (call) => put(call, askApproval(call)),
     question: (call) => put(call, askQuestion(call)),
     setStatus: (status, remove) => {
-      element.ariaBusy = 'true'
-      foot.replaceChildren(
-        h('span', { class: 'quiet' }, status),
-        ...(remove ? [button('remove', 'Remove', remove)] : []),
-      )
+      current = { status, remove }
+      showStatus()
     },
     fail: (sentence, tryAgain) => {
       const again = () => {
-        keepFocus(() => foot.replaceChildren())
+        keepFocus(() => way?.remove())
         tryAgain?.()
       }
       const way = tryAgain && button('try-again', 'Try again', again)

@@ -121,6 +121,7 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
     const shown = await openChat(agent)
     const { page } = shown
     await say(page, 'Calculate.')
+    await page.getByText('Waiting for you.').waitFor()
     const approval = (name: string) => page.getByRole('group', { name: `Approval of ${name}`, exact: true })
     await approval('multiply').getByText('"a": 6').waitFor()
     await shown.expectAccessible()
@@ -235,16 +236,42 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
       .waitFor()
   })
 
-  it('begins a new chat when its session was deleted', async () => {
+  it('begins a new chat when its session was deleted, while it was open or before', async () => {
     const { page } = await openChat(await createAgent([{ text: 'Hello.' }]))
     await say(page, 'Hi')
     await page.getByText('Hello.').waitFor()
     const first = await sessionOf(page)
     await call(service.url, 'DELETE', `/v1/sessions/${first}`)
-    await page.reload()
     await say(page, 'Hi again')
+    await page.getByRole('alert').getByText('Session not found').waitFor()
+    await press(page, 'Try again')
+    await page.getByText('Hello.').nth(1).waitFor()
+    const second = await sessionOf(page)
+    expect(second).not.toBe(first)
+    await call(service.url, 'DELETE', `/v1/sessions/${second}`)
+    await page.reload()
+    await say(page, 'And again')
     await page.getByText('Hello.').waitFor()
-    expect(await sessionOf(page)).not.toBe(first)
+    expect(await textOf(page)).toBe('And againHello.')
+  })
+
+  it('keeps the order when a message is sent before the conversation is loaded', async () => {
+    const { page } = await openChat(await createAgent([{ text: 'First.' }, { text: 'Second.' }]))
+    await say(page, 'One')
+    await page.getByText('First.').waitFor()
+    await page.route('**/turns?*', (route) => route.abort())
+    await page.reload()
+    await page.getByRole('alert').getByText('The service cannot be reached.').waitFor()
+    await page.unroute('**/turns?*')
+    const isLoaded = Promise.withResolvers<void>()
+    await page.route('**/turns?*', (route) => isLoaded.promise.then(() => route.continue()))
+    await say(page, 'Two')
+    await page.getByText('Working…').waitFor()
+    expect(await textOf(page)).not.toContain('One')
+    isLoaded.resolve()
+    await page.getByText('Second.').waitFor()
+    await isStill(page)
+    expect(await textOf(page)).toBe('OneFirst.TwoSecond.')
   })
 
   it('goes on after a reload in mid-answer, without doubled text', async () => {
