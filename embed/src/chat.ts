@@ -164,7 +164,7 @@ export function openChat({ client, memory, agentId, sessionId, tools, view }: Ch
 
   const show = (found: SessionClient, turns: PastTurn[]) => {
     const loaded = turns.map((turn) => ({ ...turn, run: createRun(turn.content, turn.turnId) }))
-    // They run before those that have been begun meanwhile.
+    // They run before the turns that have been begun meanwhile.
     runs.unshift(...loaded.flatMap(({ state, run }) => (state === 'unfinished' ? [run] : [])))
     loaded.forEach(({ turnId, parts, state, run }, index) => {
       for (const part of parts) run.view.take(part)

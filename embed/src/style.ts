@@ -93,7 +93,13 @@ details div > * + * { margin-block-start: 0.4em; }
 img { border-radius: var(--radius); display: block; max-height: 24rem; max-width: 100%; }
 .picture { background: none; border: 0; padding: 0; }
 button, input, select, textarea { color: inherit; font: inherit; }
-button { border: 1px solid var(--line); border-radius: var(--radius); cursor: pointer; min-height: 2rem; padding: 0.2em 0.8em; }
+button {
+  border: 1px solid var(--line);
+  border-radius: var(--radius);
+  cursor: pointer;
+  min-height: 2rem;
+  padding: 0.2em 0.8em;
+}
 button:not(.picture) { background: var(--raised); }
 button[part~="primary"] { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 textarea, select, input:not([type="checkbox"]) {
@@ -105,8 +111,21 @@ textarea, select, input:not([type="checkbox"]) {
 }
 textarea { field-sizing: content; max-height: 10rem; min-height: 2.6em; resize: none; }
 textarea::placeholder { color: var(--quiet); opacity: 1; }
-[part="composer"] { border-top: 1px solid var(--line); display: flex; flex-direction: column; gap: 0.5rem; padding: var(--gap); }
+[part="composer"] {
+  border-top: 1px solid var(--line);
+  display: flex;
+  flex-direction: column;
+  gap: 0.5rem;
+  padding: var(--gap);
+}
 [part="attachments"] { display: flex; flex-wrap: wrap; gap: 0.5rem; list-style: none; padding: 0; }
-[part="attachments"] li { align-items: center; background: var(--raised); border-radius: var(--radius); display: flex; gap: 0.4rem; padding-inline-start: 0.6em; }
+[part="attachments"] li {
+  align-items: center;
+  background: var(--raised);
+  border-radius: var(--radius);
+  display: flex;
+  gap: 0.4rem;
+  padding-inline-start: 0.6em;
+}
 .unseen { clip-path: inset(50%); height: 1px; overflow: hidden; position: absolute; white-space: nowrap; width: 1px; }
 `)

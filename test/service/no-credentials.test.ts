@@ -26,7 +26,7 @@ const FOR_EVERYBODY = [
   'GET /v1/auth/oauth/{provider}',
   'GET /v1/auth/callback/{provider}',
 ]
-const OUTSIDE_THE_DOCUMENT = ['/console', '/docs', '/join', '/openapi.json']
+const OUTSIDE_THE_DOCUMENT = ['/console', '/docs', '/embed.js', '/join', '/openapi.json']
 const guarded = operations.filter((operation) => !FOR_EVERYBODY.includes(operation))
 
 const REFUSAL = '{"error":"Authentication required","code":"unauthenticated"}'

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-const pages = globSync('{*.md,{client,docs,examples,test}/**/*.md}', { exclude: ['**/node_modules/**'] }).sort()
+const pages = globSync('{*.md,{client,docs,embed,examples,test}/**/*.md}', { exclude: ['**/node_modules/**'] }).sort()
 
 /** Returns the text of a page without its blocks of code. */
 const proseOf = (page: string): string => readFileSync(page, 'utf8').replace(/^(`{3,}).*?^\1$/gms, '')
