@@ -9,8 +9,9 @@ import {
   TurnFailed,
 } from 'agent-session-client'
 import { QUESTION } from './call.ts'
-import { loadHistory, type PastTurn } from './history.ts'
+import { loadHistory } from './history.ts'
 import type { Memory } from './memory.ts'
+import type { PastTurn } from './past-turns.ts'
 import type { TurnView } from './turn.ts'
 
 /** Where a chat is shown, and who hears of it. */

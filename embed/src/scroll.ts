@@ -21,6 +21,10 @@ export function stickToEnd(box: HTMLElement, content: HTMLElement): { goToEnd():
     },
     { passive: true },
   )
+  box.addEventListener('click', ({ target }) => {
+    // The details that the reader opens stay where they are.
+    if (target instanceof Element && target.closest('summary')) isAtEnd = false
+  })
   const growth = new ResizeObserver(stay)
   growth.observe(content)
   growth.observe(box)

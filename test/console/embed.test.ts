@@ -14,12 +14,13 @@ import {
   type Json,
   modelId,
   type Target,
+  unknownId,
   waitFor,
   waitUntilIdle,
 } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
-import { clientTool, guardedTool, listTurns, MUTE } from '../support/turns.ts'
+import { clientTool, guardedTool, listTurns, MUTE, post } from '../support/turns.ts'
 
 /** Largest size of the element with the client, compressed with brotli, in bytes. */
 const MAX_BYTES = 30_000
@@ -53,10 +54,10 @@ async function createAgent(steps: object[], fields: object = {}, target: Target 
   return (await call(target, 'GET', `/v1/sessions/${session}`)).body.agent_id
 }
 
-type Options = { url?: string; size?: 'wide' | 'narrow' }
+type Options = { url?: string; size?: 'wide' | 'narrow'; session?: string }
 
-async function openChat(agent: string, { url = service.url, size }: Options = {}): Promise<ConsolePage> {
-  const address = site.pageOf(url, { agent, heading: 'Help' })
+async function openChat(agent: string, { url = service.url, size, session }: Options = {}): Promise<ConsolePage> {
+  const address = site.pageOf(url, { agent, heading: 'Help', ...(session && { session }) })
   const shown = await openPage(address, size ? { size } : {})
   opened.push(shown)
   return shown
@@ -274,6 +275,20 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
     expect(await textOf(page)).toBe('OneFirst.TwoSecond.')
   })
 
+  it('continues the session of its attribute, and says if there is none', async () => {
+    const session = await createScriptedSession(service.url, [{ text: 'First.' }, { text: 'Second.' }])
+    await post(service.url, session, 'One')
+    await waitUntilIdle(service.url, session)
+    const { page } = await openChat('', { session })
+    await page.getByText('First.').waitFor()
+    await say(page, 'Two')
+    await page.getByText('Second.').waitFor()
+    expect(await sessionOf(page)).toBe(session)
+    const other = await openChat('', { session: unknownId('session') })
+    await say(other.page, 'Hello?')
+    await other.page.getByRole('alert').getByText('Session not found').nth(1).waitFor()
+  })
+
   it('goes on after a reload in mid-answer, without doubled text', async () => {
     const text = 'word '.repeat(60)
     const { page } = await openChat(await createAgent([{ text: 'Before.' }, { text, tokens_per_second: 30 }]))
@@ -376,6 +391,16 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
       await say(shown.page, 'May I?')
       await shown.page.getByText('You may.').waitFor()
       expect(shop.tokensGiven).toBe(2)
+      await closeLast()
+      const { page } = await openPage(shop.pageOf(url, { agent })).then((other) => {
+        opened.push(other)
+        return other
+      })
+      await say(page, 'And I?')
+      await page.getByRole('alert').getByText('Authentication required').waitFor()
+      await page.evaluate(`document.querySelector('agent-chat').token = () => '${tokens[1]}'`)
+      await say(page, 'And now?')
+      await page.getByText('You may.').waitFor()
       await closeLast()
     })
     await shop.close()

@@ -59,4 +59,10 @@ describe('GET /embed.js', () => {
       await redirect.body?.cancel()
     })
   })
+
+  it('is absent without the face', async () => {
+    await withService({ worker: false, environment: { FACES: 'ai-sdk' } }, async (service) => {
+      expect((await fetch(`${service.url}/embed.js`)).status).toBe(404)
+    })
+  })
 })
