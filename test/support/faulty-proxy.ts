@@ -22,10 +22,14 @@ export type FaultyProxy = {
   close(): Promise<void>
 }
 
-/** Starts an HTTP proxy to a service that `spoil` chooses the faults of. */
+/**
+ * Starts an HTTP proxy to a service that `spoil` chooses the faults of. On connections that say `close`, Node's fetch
+ * takes an answer that was cut for a whole one.
+ */
 export async function startFaultyProxy(
   target: Target,
   spoil: (exchange: Exchange, number: number) => Fault | undefined,
+  connection: 'close' | 'keep-alive' = 'close',
 ): Promise<FaultyProxy> {
   const exchanges: Exchange[] = []
   const open = new Set<ServerResponse>()
@@ -33,7 +37,7 @@ export async function startFaultyProxy(
     const exchange = { method: asked.method ?? '', path: asked.url ?? '', headers: asked.headers }
     const fault = spoil(exchange, exchanges.push(exchange) - 1)
     // On a connection that is used again, an answer might be destroyed before it is the connection's turn, and never close.
-    answer.setHeader('Connection', 'close')
+    answer.setHeader('Connection', connection)
     open.add(answer)
     answer.on('close', () => open.delete(answer))
     if (fault && 'status' in fault) {
@@ -81,7 +85,8 @@ function pass(target: Target, asked: IncomingMessage, answer: ServerResponse, fa
       if (left === 0 && fault && 'how' in fault && fault.how === 'end') answer.end()
       if (left === 0) given.destroy()
     })
-    given.on('end', () => answer.end())
+    // An answer that came at once ends after it was cut.
+    given.on('end', () => left > 0 && answer.end())
     given.on('error', () => answer.destroy())
   })
   sent.on('error', () => answer.destroy())
