@@ -1,7 +1,7 @@
 /**
  * npm test: runs Jest against its own services on free ports and removes their data afterwards. Unit tests alone need
  * no services. `--soak` runs test/soak and the files that use counts or seeds, with the large counts and fresh seeds
- * (test/support/counts.ts).
+ * (test/support/counts.ts). `--faces` runs test/faces, and first installs the clients that it drives.
  */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -13,6 +13,7 @@ import { freePorts, type RunningServices, startServices, stopLeftovers } from '.
 import { isAlive } from '../dev/services/pid-file.ts'
 import { createTemplateDatabase } from '../dev/services/postgres.ts'
 import { print, printError } from '../dev/terminal.ts'
+import { installFaceClients } from '../test/faces/install.ts'
 import { formatUsage, readChildren, readEnded, readFileUsages } from '../test/run/cpu.ts'
 import {
   type Counts,
@@ -81,8 +82,10 @@ const JEST = ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'node_mod
 /** Runs Jest and returns its exit code. A signal counts as a failure. */
 function runJest(args: string[], env: Record<string, string>): Promise<number> {
   const isSoak = { ...process.env, ...env }.SOAK === '1'
-  // What lies there takes half an hour. Jest takes all words after this option for its patterns, up to the next option.
-  const ignored = isSoak ? [] : ['--testPathIgnorePatterns=/node_modules/', '--testPathIgnorePatterns=/test/soak/']
+  // Soak tests take half an hour, and faces need clients that are installed only for them.
+  const left = ['/node_modules/', ...(isSoak ? [] : ['/test/soak/']), ...(args.some(isOfFaces) ? [] : [`/${FACES}/`])]
+  // Jest takes all words after this option for its patterns, up to the next option.
+  const ignored = left.map((pattern) => `--testPathIgnorePatterns=${pattern}`)
   const limits = isSoak ? ['--testTimeout=600000'] : []
   const report = [...ignored, ...limits, '--json', `--outputFile=${resultFile}`]
   return new Promise((resolve) => {
@@ -102,6 +105,15 @@ function runJest(args: string[], env: Record<string, string>): Promise<number> {
   })
 }
 
+const FACES = 'test/faces'
+const isOfFaces = (argument: string) => argument.includes(FACES)
+
+/** Installs the clients of the faces' tests. Returns the arguments with which Jest runs all of these tests, or those given. */
+async function prepareFaces(args: string[]): Promise<string[]> {
+  await installFaceClients(print)
+  return args.some(isOfFaces) ? args : [...args, FACES]
+}
+
 const UNIT_TESTS = path.join(ROOT, 'test', 'unit') + path.sep
 
 /** Returns whether Jest would run only unit tests with these arguments. */
@@ -115,7 +127,9 @@ async function isUnitOnly(args: string[]): Promise<boolean> {
 /** Finds the test files that npm test runs only in part: they import counts or seeds. */
 async function findSoakFiles(): Promise<string[]> {
   const files = await readdir(path.join(ROOT, 'test'), { recursive: true })
-  const tests = files.filter((file) => file.endsWith('.test.ts')).map((file) => path.join('test', file))
+  const tests = files
+    .filter((file) => file.endsWith('.test.ts') && !file.startsWith('faces'))
+    .map((file) => path.join('test', file))
   const texts = await Promise.all(tests.map((file) => readFile(path.join(ROOT, file), 'utf8')))
   return tests.filter((_, index) => /support\/(counts|seeds)\.ts'/.test(texts[index] ?? ''))
 }
@@ -154,7 +168,8 @@ async function readResults(exitCode: number): Promise<Counts> {
 }
 
 async function runTests(args: string[]): Promise<Counts> {
-  const given = args.filter((argument) => argument !== '--soak')
+  const given = args.filter((argument) => argument !== '--soak' && argument !== '--faces')
+  if (args.includes('--faces')) return runWithServices(await prepareFaces(given), {})
   if (args.includes('--soak')) return runWithServices([...given, ...(await findSoakFiles())], { SOAK: '1' })
   if (await isUnitOnly(given)) return readResults(await runJest(given, {}))
   return runWithServices(given, {})

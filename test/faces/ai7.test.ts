@@ -1,0 +1,3 @@
+import { describeSwap } from './ai/swap.ts'
+
+describeSwap('ai7')
