@@ -49,6 +49,8 @@ export async function startFaultyProxy(
     }
     pass(target, asked, answer, fault)
   })
+  // Longer than any client keeps a connection, so that none is closed while a request is on its way.
+  server.keepAliveTimeout = 60_000
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   return {

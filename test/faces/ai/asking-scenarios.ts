@@ -20,7 +20,9 @@ const toolOf = (part: Part): string => part.toolName ?? part.type.replace('tool-
 
 /** Answers each call of the page's tools that is open, and waits for the rest of the turn. */
 async function answerAll(stage: Stage, outputs: object[]): Promise<void> {
-  const waiting = toolParts(lastOf(stage.chat)).filter(({ state }) => state === 'input-available')
+  const waiting = toolParts(lastOf(stage.chat)).filter(
+    ({ state, providerExecuted }) => state === 'input-available' && !providerExecuted,
+  )
   for (const [index, part] of waiting.entries()) {
     const toolCallId = part.toolCallId ?? ''
     await stage.chat.addToolOutput({ tool: toolOf(part), toolCallId, ...outputs[index] })

@@ -76,6 +76,9 @@ export function expectNothingOpen(messages: UiMessage[]): void {
 
 /** A live page of version 5 keeps the question that its user has answered. */
 const isKept = ({ type }: Part): boolean => type !== 'data-approval'
+/** Who ran a call, and who approved it, is of no use after its end, and a page loaded anew is not told. */
+const ended = ({ id: _, providerExecuted, approval, ...part }: Part): object =>
+  part.state?.startsWith('output-') ? part : { ...part, providerExecuted, approval }
 const isShown = ({ type }: Part): boolean => type !== 'step-start'
 
 /** Form of messages that a live page and a page loaded anew must have in common. */
@@ -87,5 +90,5 @@ export const comparable = (messages: UiMessage[]): object[] =>
       // A page makes the ids of what its user says.
       id: role === 'user' ? 'of a user' : id,
       role,
-      parts: parts.filter(isKept).map(({ id: _, ...part }: Part) => JSON.parse(JSON.stringify(part))),
+      parts: JSON.parse(JSON.stringify(parts.filter(isKept).map(ended))),
     }))

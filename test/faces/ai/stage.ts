@@ -19,6 +19,8 @@ export type Stage = {
   chat: Chat
   /** Spoils the next requests that the page makes, in this order. */
   spoil(...faults: (Fault | undefined)[]): void
+  /** Leaves the page's requests alone from now on. */
+  mend(): void
   /** Sends a message and waits until the page is done with it. Returns the last message. */
   say(text: string, files?: FilePart[]): Promise<UiMessage | undefined>
   /** Loads the page anew. Tools that were given before are forgotten. */
@@ -27,7 +29,7 @@ export type Stage = {
   reopen(tools?: PageTools): void
   turns(): Promise<StoredTurn[]>
   lastTurn(): Promise<StoredTurn>
-  /** Waits until the newest turn has `nth` events of a type. */
+  /** Waits until a turn has begun since the last check, and the newest one has `nth` events of a type. */
   untilEvent(type: string, nth?: number): Promise<void>
   /** Number of messages that pages have sent. */
   posts(): number
@@ -86,6 +88,8 @@ export async function openStage({ target, pageTarget = target, version: name, st
     agentId,
     chatId: `chat ${randomUUID()}`,
   }
+  /** Number of turns that the last check has seen. */
+  let checked = 0
   const turns = async () => readTurns(target, await sessionOf(target, agentId))
   const lastTurn = async () => {
     const turn = (await turns()).at(-1)
@@ -96,6 +100,7 @@ export async function openStage({ target, pageTarget = target, version: name, st
     ...{ version, place, target, proxy, turns, lastTurn },
     chat: openChat(place),
     spoil: (...next) => void faults.push(...next),
+    mend: () => void faults.splice(0),
     say: async (text, files) => {
       await stage.chat.sendMessage({ text, ...(files && { files }) })
       await settled(stage.chat)
@@ -108,26 +113,30 @@ export async function openStage({ target, pageTarget = target, version: name, st
     reopen: (tools) => {
       stage.chat = openChat(place, stage.chat.messages, tools)
     },
-    untilEvent: (type, nth = 1) => untilEvent(target, agentId, type, nth),
+    untilEvent: (type, nth = 1) => untilEvent(target, agentId, { type, nth, after: checked }),
     posts: () => proxy.exchanges.filter(({ method, path }) => method === 'POST' && !path.endsWith('/stop')).length,
-    check: () => check(stage),
+    check: async () => {
+      checked = await check(stage)
+    },
     close: () => proxy.close(),
   }
   return stage
 }
 
-async function untilEvent(target: Target, agentId: string, type: string, nth: number): Promise<void> {
+type Awaited = { type: string; nth: number; after: number }
+
+async function untilEvent(target: Target, agentId: string, { type, nth, after }: Awaited): Promise<void> {
   await waitFor(async () => {
-    const { body } = await call(target, 'GET', `/v1/sessions?agent_id=${agentId}`)
-    const [session] = body.data
+    const [session] = (await call(target, 'GET', `/v1/sessions?agent_id=${agentId}`)).body.data
     if (session === undefined) return false
     const events: Json[] = (await call(target, 'GET', `/v1/sessions/${session.id}/events`)).body.data
-    const start = events.findLastIndex((event) => event.type === 'turn.started')
-    return start >= 0 && events.slice(start).filter((event) => event.type === type).length >= nth
+    const starts = events.flatMap((event, index) => (event.type === 'turn.started' ? [index] : []))
+    const ofTurn = events.slice(starts.at(-1))
+    return starts.length > after && ofTurn.filter((event) => event.type === type).length >= nth
   }, `${type} of ${agentId}`)
 }
 
-async function check(stage: Stage): Promise<void> {
+async function check(stage: Stage): Promise<number> {
   await settled(stage.chat)
   const turns = await stage.turns()
   expect(turns.filter(({ status }) => !['completed', 'failed', 'cancelled'].includes(status))).toEqual([])
@@ -138,4 +147,5 @@ async function check(stage: Stage): Promise<void> {
   expectNothingOpen(loaded)
   expect(comparable(loaded)).toEqual(comparable(stage.chat.messages))
   await waitFor(async () => stage.proxy.open === 0, 'all connections of the page to close')
+  return turns.length
 }
