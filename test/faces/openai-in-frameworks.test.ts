@@ -65,10 +65,11 @@ describe("a provider of the AI SDK's openai-compatible", () => {
 })
 
 describe('ChatOpenAI of LangChain', () => {
-  const modelOf = ({ baseURL, agentId }: Stage, apiKey: string) =>
+  const modelOf = ({ baseURL, agentId }: Stage, apiKey: string, maxRetries = 6) =>
     new ChatOpenAI({
       model: agentId,
       apiKey,
+      maxRetries,
       configuration: { baseURL, defaultHeaders: { 'X-Session-Id': randomUUID() } },
     })
 
@@ -99,7 +100,9 @@ describe('ChatOpenAI of LangChain', () => {
 
   it.concurrent('is told of a failure, after it has repeated its request without another turn', () =>
     withAgent([FAILURE], async (stage, key) => {
-      await expect(modelOf(stage, key).invoke('Fail')).rejects.toThrow(/prompt is too long/)
+      // By default it repeats a 502 six times, for more than a minute.
+      const model = modelOf(stage, key, 1)
+      await expect(model.invoke('Fail')).rejects.toThrow(/prompt is too long/)
       expect(await stage.turns()).toHaveLength(1)
     }))
 })
