@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { Context } from 'koa'
 import { type SessionId, TurnId, toId } from '../../contract/kit/ids.ts'
-import { CreateMessageRequest, type InputContentPart, type InputControls } from '../../contract/messages.ts'
+import {
+  type ContentPart,
+  CreateMessageRequest,
+  type InputContentPart,
+  type InputControls,
+  type Message,
+  textOf,
+} from '../../contract/messages.ts'
 import { type RequestedCall, SubmitToolResultsRequest } from '../../contract/turns.ts'
 import { getAgent } from '../../domain/agents/read.ts'
 import type { Deps } from '../../domain/deps.ts'
@@ -10,11 +17,12 @@ import type { Actor } from '../../domain/kit/actor.ts'
 import { conflict } from '../../domain/kit/errors.ts'
 import { type CreationAttempt, runOnce } from '../../domain/kit/idempotency-keys.ts'
 import { createMessage } from '../../domain/messages/create.ts'
+import { listMessages } from '../../domain/messages/list.ts'
 import { cursorOf } from '../../domain/messages/wait.ts'
 import { type ExternalSession, findSessionOf, sessionOf } from '../../domain/sessions/face-sessions.ts'
 import { submitToolResults } from '../../domain/turns/control/client-calls.ts'
 import { followTurn } from '../../domain/turns/events.ts'
-import { readCurrentTurn } from '../../domain/turns/read.ts'
+import { getTurn, readCurrentTurn } from '../../domain/turns/read.ts'
 import { parse } from '../http/parse.ts'
 import type { SseStreams } from '../http/sse.ts'
 import { type Frame, type Translation, translate, UNUSED_TYPES } from './events.ts'
@@ -27,7 +35,8 @@ export type Posted = { actor: Actor; sessionId: SessionId; messages: readonly un
 
 /**
  * Place of a turn from which its client continues to read. `isWaiting`: it still waits for other answers, so there is
- * nothing to read yet. `approvals`: ids of the calls that waited for approval at this place.
+ * nothing to read yet. `approvals`: ids of the calls that waited for approval at this place. `answeredUntil`: sequence
+ * up to which the turn's requests to its client have been answered, by default the place itself.
  */
 export type TurnPlace = {
   sessionId: SessionId
@@ -35,6 +44,7 @@ export type TurnPlace = {
   after: number
   isWaiting?: boolean
   approvals?: string[]
+  answeredUntil?: number
 }
 
 /** Returns the session of a conversation, created on first use. Throws `not_found` for an unknown agent. */
@@ -56,6 +66,44 @@ export async function acceptMessage(
   const accepted = await createMessage(deps, actor, sessionId, input, attempt)
   return { sessionId, turnId: accepted.turnUuid, after: cursorOf(accepted).after }
 }
+
+/**
+ * Finds the turn of a message that is sent again because its client did not get the answer. Undefined if the message
+ * has not arrived before. Throws `conflict` if the turn has ended.
+ */
+export async function findUnanswered(
+  deps: Deps,
+  { actor, sessionId }: Posted,
+  content: InputContentPart[],
+): Promise<TurnPlace | undefined> {
+  const { lastSequence, turn: current } = await readCurrentTurn(deps, actor, sessionId)
+  const message = await newestQuestion(deps, actor, sessionId)
+  if (message === undefined || !isSame(message.content, content)) return undefined
+  const turnId = TurnId.parse(message.id.replace('message_', 'turn_'))
+  const turn = await getTurn(deps, actor, sessionId, turnId)
+  if (turn.finished_at != null) throw conflict(`An answer cannot be generated again; ${ASK_AGAIN}`)
+  const after = message.sequence - 1
+  const isWaiting = current?.id === turn.id && current.status === 'waiting'
+  return { sessionId, turnId, after, answeredUntil: isWaiting ? after : lastSequence }
+}
+
+/** Way out for a client that wants a part of the history changed. */
+export const ASK_AGAIN = 'send it as a new message, or start a new chat'
+
+/** Number of messages among which the newest one of the user is looked for. */
+const MAX_SEARCHED = 1000
+
+async function newestQuestion(deps: Deps, actor: Actor, sessionId: SessionId): Promise<Message | undefined> {
+  const newest = { order: 'desc', limit: MAX_SEARCHED, offset: 0 } as const
+  for await (const page of await listMessages(deps, actor, sessionId, newest)) {
+    const found = page.find(({ role }) => role === 'user')
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const isSame = (one: ContentPart[], other: ContentPart[]): boolean =>
+  one.length === other.length && textOf(one) === textOf(other)
 
 type Results = SubmitToolResultsRequest['tool_results']
 

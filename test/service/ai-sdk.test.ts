@@ -115,7 +115,7 @@ describe('a chat of the AI SDK', () => {
 
   it.each([
     [true, 'output-available', 'tool-output-available'],
-    [false, 'output-error', 'tool-output-denied'],
+    [false, 'output-denied', 'tool-output-denied'],
   ])('asks for approval, and takes %s', async (approved, state, chunk) => {
     const steps = [
       { tool_calls: [{ id: 'c1', name: 'get_weather', arguments: { location: 'Oslo' } }] },
@@ -143,7 +143,9 @@ describe('a chat of the AI SDK', () => {
     }
     await send(chat, [user('1')])
     const one = await send(chat, [user('1'), assistant({ type: 'tool-a', toolCallId: 'a', state: 'output-available' })])
-    expect(chunksOf(one).map(({ type }) => type)).toEqual(['start', 'finish'])
+    // Marked as given, so that the client does not send it again and again.
+    const settled = { type: 'tool-output-available', toolCallId: 'a', output: null, providerExecuted: true }
+    expect(chunksOf(one).slice(1)).toEqual([settled, { type: 'finish', finishReason: 'tool-calls' }])
     expect(await statusOf(api, sessionOf(one))).toBe('waitingfortoolresults')
     await submit(api, sessionOf(one), [{ tool_call_id: 'b', result: 1 }])
   })
@@ -158,7 +160,7 @@ describe('a chat of the AI SDK', () => {
     const session = left.headers.get('x-session-id') ?? ''
     await waitForEvent(api, session, 'output.message.started', 2)
     reader.abort()
-    const resumed = at(chat, 'GET', 'stream')
+    const resumed = await fetch(`${api.url + pathOf(chat)}/chat/stream`, { headers: api.headers })
     expect((await at(chat, 'GET', 'messages')).body.map(({ role }: Json) => role)).toEqual([
       'user',
       'assistant',
@@ -167,7 +169,10 @@ describe('a chat of the AI SDK', () => {
     expect((await at(chat, 'POST', 'stop', { activeStreamId: 'msg_another' })).status).toBe(204)
     expect(await statusOf(api, session)).toBe('active')
     expect((await at(chat, 'POST', 'stop')).status).toBe(204)
-    expect(chunksOf(await resumed).map(({ type }) => type)).toEqual(['start', 'start-step', 'finish-step', 'finish'])
+    const stream = await resumed.text()
+    expect(
+      chunksOf({ status: resumed.status, body: stream, headers: resumed.headers }).map(({ type }) => type),
+    ).toEqual(['start', 'start-step', 'finish-step', 'finish'])
     expect((await listTurns(api, session)).map(({ status }) => status)).toEqual(['completed', 'cancelled'])
     expect((await at(chat, 'POST', 'stop')).status).toBe(204)
   })
@@ -184,6 +189,23 @@ describe('a chat of the AI SDK', () => {
     await at(chat, 'POST', 'stop')
     expect(chunksOf(await first).at(-1)).toEqual({ type: 'finish', finishReason: 'interrupted' })
     expect(textOf(chunksOf(await second))).not.toBe('')
+  })
+
+  it('follows the turn of a message that is sent again, and posts a message that never arrived', async () => {
+    const chat = { agent: await agentOf([{ text: 'One.' }, MUTE]) }
+    const again = { trigger: 'regenerate-message' }
+    const posted = await send(chat, [user('1')], again)
+    expect(textOf(chunksOf(posted))).toBe('One.')
+    const ended = await send(chat, [user('1')], again)
+    expect(ended).toMatchObject({ status: 409, body: expect.stringMatching(/cannot be generated again/) })
+    const first = send(chat, [user('2')])
+    const session = sessionOf(posted)
+    await waitForEvent(api, session, 'output.message.started', 2)
+    const second = send(chat, [user('2')], again)
+    await at(chat, 'POST', 'stop')
+    const [one, other] = await Promise.all([first, second])
+    expect(chunksOf(other)[0]).toEqual(chunksOf(one)[0])
+    expect(await listTurns(api, session)).toHaveLength(2)
   })
 
   it('shows why a turn failed', async () => {
@@ -232,7 +254,7 @@ describe('a chat of the AI SDK', () => {
       ],
       [
         'to generate an answer again',
-        () => send({ agent }, [user('1')], { trigger: 'regenerate-message' }),
+        () => send({ agent }, [user('0')], { trigger: 'regenerate-message' }),
         409,
         /cannot be generated again/,
       ],

@@ -139,8 +139,10 @@ describe('Chat Completions', () => {
     ])
     const answer = await complete(agent, [user('1')])
     expect(answer).toMatchObject({
-      status: 502,
-      body: { error: { message: 'llmsim answered 400: too long', type: 'server_error', param: null } },
+      status: 400,
+      body: {
+        error: { message: 'llmsim answered 400: too long', type: 'server_error', param: null, code: 'llm_error' },
+      },
     })
     expect(answer.headers.get('x-should-retry')).toBe('false')
     const { body } = await complete(agent, [user('1')], { stream: true })

@@ -17,19 +17,23 @@ export function toUIMessages(messages: Message[], current: Turn | undefined, ver
     if (turn_id == null) continue
     const isCurrent = turn_id === current?.id
     if (isCurrent && current.status !== 'waiting') continue
-    const answer = answerOf(found, uiMessageId(turn_id))
+    const answer = answerOf(found, uiMessageId(turn_id), message.input_message_id)
     if (role === 'tool_result') answer.parts.push(...message.content.flatMap(fileOf))
     else answer.parts.push(...partsOfAgent(message, { outputs, pending: isCurrent ? pending : new Map(), version }))
   }
   return found
 }
 
-/** Returns the message of a turn, which is added when its first answer comes. */
-function answerOf(found: UIMessage[], id: string): UIMessage {
+/**
+ * Returns the message of a turn, which is added when its first answer comes: after its question, also where another
+ * question came meanwhile.
+ */
+function answerOf(found: UIMessage[], id: string, questionId: string | null | undefined): UIMessage {
   const known = found.findLast((message) => message.id === id)
   if (known !== undefined) return known
   const added: UIMessage = { id, role: 'assistant', parts: [] }
-  found.push(added)
+  const question = found.findLastIndex((message) => message.id === questionId)
+  found.splice(question < 0 ? found.length : question + 1, 0, added)
   return added
 }
 
@@ -57,6 +61,9 @@ function partsOfAgent({ content, thinking, turn_id }: Message, known: Known): UI
   ]
 }
 
+/** Beginning of the result of a call that its user refused. */
+const DENIED = 'The user did not approve this call'
+
 type Call = { id: string; name: string; arguments: Record<string, unknown> }
 
 function partsOfCall(
@@ -75,6 +82,8 @@ function partsOfCall(
   if (waits !== undefined) return [{ ...ours, state: 'approval-requested', approval: { id } }]
   const output = outputs.get(`${turnId} ${id}`)
   if (output === undefined) return [{ ...ours, state: 'input-available' }]
+  if (output.error?.startsWith(DENIED) && version !== '5')
+    return [{ ...ours, state: 'output-denied', approval: { id, approved: false } }]
   if (output.error != null) return [{ ...ours, state: 'output-error', errorText: output.error }]
   return [{ ...ours, state: 'output-available', output: output.result ?? null }]
 }

@@ -2,27 +2,29 @@ import type { InputContentPart } from '../../../contract/messages.ts'
 import type { RequestedCall, SubmitToolResultsRequest } from '../../../contract/turns.ts'
 import { conflict, invalid } from '../../../domain/kit/errors.ts'
 import { isRecord } from '../../../lib/is-record.ts'
+import { ASK_AGAIN } from '../turns.ts'
 import type { ChatRequest, UIMessage, UIPart } from './endpoints.ts'
 
-/** Purpose of a request: a new message of the user, or answers to calls that wait. */
-export type Intent = { kind: 'message'; content: InputContentPart[] } | { kind: 'answers'; parts: UIPart[] }
-
-const AGAIN = 'send it as a new message, or start a new chat'
+/** Purpose of a request: a message of the user, which may have been sent before, or answers to calls that wait. */
+export type Intent =
+  | { kind: 'message'; content: InputContentPart[]; isSentAgain: boolean }
+  | { kind: 'answers'; parts: UIPart[] }
 
 /**
  * Reads what a chat's request adds to the session: only its last message counts, because the session has the others.
- * Throws `conflict` for a history that the client wants changed, and `invalid`.
+ * A client that has lost an answer asks for another one. Throws `conflict` for an edited message, and `invalid`.
  */
 export function readIntent({ messages, trigger, messageId }: ChatRequest): Intent {
-  if (trigger === 'regenerate-message') throw conflict(`An answer cannot be generated again; ${AGAIN}`)
+  const isSentAgain = trigger === 'regenerate-message'
   const last = messages.at(-1) as UIMessage
   const at = `messages.${messages.length - 1}`
+  if (last.role === 'assistant' && isSentAgain) throw conflict(`An answer cannot be generated again; ${ASK_AGAIN}`)
   if (last.role === 'assistant') return { kind: 'answers', parts: last.parts }
   if (last.role !== 'user') throw invalid(`${at}.role: must be user or assistant`)
-  if (messageId != null) throw conflict(`A message that was sent cannot be edited; ${AGAIN}`)
+  if (messageId != null && !isSentAgain) throw conflict(`A message that was sent cannot be edited; ${ASK_AGAIN}`)
   const content = last.parts.flatMap((part, index) => contentOf(part, `${at}.parts.${index}`))
   if (content.length === 0) throw invalid(`${at}.parts: must have text or a file`)
-  return { kind: 'message', content }
+  return { kind: 'message', content, isSentAgain }
 }
 
 function contentOf(part: UIPart, at: string): InputContentPart[] {

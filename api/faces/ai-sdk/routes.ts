@@ -8,15 +8,26 @@ import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { readCurrentTurn } from '../../../domain/turns/read.ts'
 import { type Handle, reply } from '../../http/handle.ts'
 import type { SseStreams } from '../../http/sse.ts'
-import { acceptAnswers, acceptMessage, acceptOnce, openSession, serveTurn, type TurnPlace } from '../turns.ts'
-import { chatEndpoints } from './endpoints.ts'
+import {
+  acceptAnswers,
+  acceptMessage,
+  acceptOnce,
+  findUnanswered,
+  openSession,
+  serveTurn,
+  type TurnPlace,
+} from '../turns.ts'
+import { chatEndpoints, type UIPart } from './endpoints.ts'
 import { toUIMessages } from './history.ts'
 import { answersTo, readIntent } from './request.ts'
 import { createTranslation, uiMessageId, type Version } from './translate.ts'
 
 const HEADERS = { 'X-Vercel-AI-UI-Message-Stream': 'v1' }
 
-type Style = { version: Version; text?: 'held' | 'streamed' | undefined }
+type Style = { version: Version; text?: 'held' | 'streamed' | undefined; given?: UIPart[] }
+
+const lastStepOf = (parts: UIPart[]): UIPart[] =>
+  parts.slice(parts.findLastIndex(({ type }) => type === 'step-start') + 1)
 
 /** Serves the AI SDK's `useChat`: a chat is a session, and its requests and streams are as DefaultChatTransport has them. */
 export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
@@ -32,13 +43,21 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
       credential,
       sessionId,
       headers: HEADERS,
-      open: () =>
-        acceptOnce(deps, posted, intent.kind === 'message', (attempt) =>
-          intent.kind === 'message'
+      open: async () => {
+        const isMessage = intent.kind === 'message'
+        const lost = isMessage && intent.isSentAgain ? await findUnanswered(deps, posted, intent.content) : undefined
+        if (lost !== undefined) return lost
+        return acceptOnce(deps, posted, isMessage, (attempt) =>
+          isMessage
             ? acceptMessage(deps, posted, intent, attempt)
             : acceptAnswers(deps, posted, (pending) => answersTo(pending, intent.parts)),
-        ),
-      translationOf: translationIn({ version: params.version, text: query.text }),
+        )
+      },
+      translationOf: translationIn({
+        version: params.version,
+        text: query.text,
+        given: intent.kind === 'answers' ? lastStepOf(intent.parts) : [],
+      }),
     })
     return undefined
   })
@@ -49,14 +68,14 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
     const { turn, lastSequence } = await readCurrentTurn(deps, actor, sessionId)
     // A turn that waits for its client has nothing to stream, and the history has all of it.
     if (turn === undefined || turn.status === 'waiting') return reply(204, undefined)
-    const place = { sessionId, turnId: TurnId.parse(turn.id), after: 0 }
+    const place = { sessionId, turnId: TurnId.parse(turn.id), after: 0, answeredUntil: lastSequence }
     await serveTurn(deps, streams, ctx, {
       actor,
       credential,
       sessionId,
       headers: HEADERS,
       open: async () => place,
-      translationOf: translationIn({ version: params.version, text: query.text }, lastSequence),
+      translationOf: translationIn({ version: params.version, text: query.text }),
     })
     return undefined
   })
@@ -80,14 +99,15 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
 }
 
 const translationIn =
-  ({ version, text }: Style, answeredUntil?: number) =>
-  ({ turnId, after, approvals }: TurnPlace) =>
+  ({ version, text, given }: Style) =>
+  ({ turnId, after, approvals, answeredUntil = after }: TurnPlace) =>
     createTranslation({
       turnId: toId('turn', turnId),
       version,
       holdsText: version === '7' ? text === 'held' : text !== 'streamed',
-      answeredUntil: answeredUntil ?? after,
+      answeredUntil,
       approvals,
+      given,
     })
 
 const MAX_MESSAGES = 1000

@@ -1,6 +1,7 @@
 import { type ContentPart, textOf } from '../../../contract/messages.ts'
 import type { RequestedCall } from '../../../contract/turns.ts'
 import type { Frame, Translation, TurnEvent } from '../events.ts'
+import type { UIPart } from './endpoints.ts'
 
 /** Major version of the AI SDK whose chunks are sent. */
 export type Version = '5' | '6' | '7'
@@ -15,6 +16,8 @@ export type TranslationOptions = {
   holdsText: boolean
   /** Sequence up to which the turn's requests to its client have been answered. */
   answeredUntil: number
+  /** Results of client tools that the client has given, and waits with. */
+  given?: UIPart[] | undefined
   /** Ids of the calls that waited for approval before the first event. */
   approvals?: string[] | undefined
 }
@@ -162,11 +165,23 @@ export function createTranslation(options: TranslationOptions): Translation<Fram
   return {
     begin: () => framed([{ type: 'start', messageId: uiMessageId(options.turnId) }]),
     event: (event) => framed(chunksOf(event)),
-    pause: () => framed(finishForClient()),
+    pause: () => framed([...(options.given ?? []).flatMap(settled), ...finishForClient()]),
     get isOver() {
       return isOver
     },
   }
+}
+
+/**
+ * Marks a client's result as one of a provider. Otherwise the client, whose other calls still wait, would find that
+ * all of its own tools have results, and send them again after each stream.
+ */
+function settled({ state, toolCallId, output, errorText }: UIPart): Chunk[] {
+  if (typeof toolCallId !== 'string') return []
+  if (state === 'output-available')
+    return [{ type: 'tool-output-available', toolCallId, output: output ?? null, providerExecuted: true }]
+  if (state !== 'output-error') return []
+  return [{ type: 'tool-output-error', toolCallId, errorText: errorText ?? '', providerExecuted: true }]
 }
 
 type GivenCall = { id: string; name: string; arguments: Record<string, unknown>; isOurs: boolean }

@@ -6,9 +6,9 @@ import { listAgents } from '../../../domain/agents/list.ts'
 import { getAgent } from '../../../domain/agents/read.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { Actor } from '../../../domain/kit/actor.ts'
+import { conflict } from '../../../domain/kit/errors.ts'
 import type { CreationAttempt } from '../../../domain/kit/idempotency-keys.ts'
 import { readCurrentTurn } from '../../../domain/turns/read.ts'
-import { RequestError } from '../../http/errors.ts'
 import { type Handle, reply } from '../../http/handle.ts'
 import { whileHeld } from '../../http/held-wait.ts'
 import { answerList, linesOf } from '../../http/json-list.ts'
@@ -18,13 +18,11 @@ import { agentIdOf, presentModel } from './agents.ts'
 import { type CompletionRequest, openaiEndpoints } from './endpoints.ts'
 import { conversationOf, decisionOf, isTask, readIntent, resultsFor, textOfMessage } from './request.ts'
 import { type Conversation, openConversation } from './sessions.ts'
-import { createPieces, createRecital, type Head, inChunks, inOne, type Piece, usageOf } from './translate.ts'
+import { createPieces, createRecital, errorOf, type Head, inChunks, inOne, type Piece, usageOf } from './translate.ts'
 
 /** Time for which a request without a stream waits for its turn. */
 const MAX_WAIT_MS = 600_000
 const TASK_MS = 60_000
-/** Keeps the clients of this protocol from repeating a request that they would repeat after any 5xx. */
-const NOT_AGAIN = { 'X-Should-Retry': 'false' }
 
 /** Serves Chat Completions: an agent is a model, and its answer is a turn. */
 export function openaiRoutes(handle: Handle, deps: Deps, streams: SseStreams): void {
@@ -68,7 +66,7 @@ export function openaiRoutes(handle: Handle, deps: Deps, streams: SseStreams): v
       const pieces: Piece[] = []
       for await (const some of readTurn(deps, place, piecesOf(), signal)) pieces.push(...some)
       ctx.set('X-Session-Id', toId('session', sessionId))
-      return reply(200, wholeOf(pieces, headOf(place, body)))
+      return answerWhole(ctx, pieces, headOf(place, body))
     })
   })
 }
@@ -79,14 +77,18 @@ const headOf = ({ turnId }: TurnPlace, { model }: CompletionRequest): Head => ({
   model,
 })
 
-/** Joins the pieces of a turn that has ended. Throws RequestError 502 if it failed, or goes on without its client. */
-function wholeOf(pieces: Piece[], head: Head): { object: 'chat.completion' } {
+/**
+ * Answers with the whole turn. A failure is a 400, which no client of this protocol repeats by itself: the service has
+ * already repeated what may succeed.
+ */
+function answerWhole(ctx: Context, pieces: Piece[], head: Head) {
   const last = pieces.at(-1)
-  if (last?.type === 'error') throw new RequestError(502, last.message, NOT_AGAIN)
-  if (last?.type !== 'finish') {
-    throw new RequestError(502, 'The answer takes longer than this request may; the turn goes on', NOT_AGAIN)
-  }
-  return { ...inOne(pieces, head), object: 'chat.completion' }
+  if (last?.type === 'finish') return reply(200, { ...inOne(pieces, head), object: 'chat.completion' as const })
+  if (last?.type !== 'error') throw conflict('The answer takes longer than this request may; the turn goes on')
+  ctx.status = 400
+  ctx.set('X-Should-Retry', 'false')
+  ctx.body = { error: errorOf(last) }
+  return undefined
 }
 
 type Accepting = Conversation & { actor: Actor; body: CompletionRequest; ctx: Context }
@@ -134,7 +136,7 @@ async function answerTask({ deps, streams, ctx, actor }: Request, agent: AgentId
     { type: 'content', text },
     { type: 'finish', reason: 'stop', usage: usageOf(usage) },
   ]
-  if (!body.stream) return reply(200, wholeOf(pieces, head))
+  if (!body.stream) return answerWhole(ctx, pieces, head)
   const frames = inChunks(createRecital(pieces), head, body.stream_options?.include_usage === true).begin()
   ctx.type = 'text/event-stream'
   ctx.body = frames.map(({ line }) => `data: ${line}\n\n`).join('')

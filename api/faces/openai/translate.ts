@@ -171,7 +171,7 @@ export function inChunks(pieces: Translation<Piece>, head: Head, includesUsage: 
         return [chunk({}, piece.reason), ...last, { line: '[DONE]' }]
       }
       case 'error':
-        return [frame({ error: { message: piece.message, type: 'server_error', param: null, code: piece.code } })]
+        return [frame({ error: errorOf(piece) })]
     }
   }
   return {
@@ -183,6 +183,14 @@ export function inChunks(pieces: Translation<Piece>, head: Head, includesUsage: 
     },
   }
 }
+
+/** Presents the failure of a turn. */
+export const errorOf = ({ message, code }: Extract<Piece, { type: 'error' }>) => ({
+  message,
+  type: 'server_error',
+  param: null,
+  code,
+})
 
 /** Joins the pieces of a complete answer. */
 export function inOne(pieces: Piece[], head: Head): object {

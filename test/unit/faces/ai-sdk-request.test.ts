@@ -33,11 +33,19 @@ describe('the last message of a chat', () => {
       [{ type: 'text', text: 'File application/json:\n{}\n' }],
     ],
   ])('is %s', (_, part, content) => {
-    expect(readIntent(request([part, { type: 'data-unknown', data: 1 }]))).toEqual({ kind: 'message', content })
+    expect(readIntent(request([part, { type: 'data-unknown', data: 1 }]))).toEqual({
+      kind: 'message',
+      content,
+      isSentAgain: false,
+    })
   })
 
   it.each<[string, ChatRequest, RegExp]>([
-    ['an answer to generate again', request([], { trigger: 'regenerate-message' }), /cannot be generated again/],
+    [
+      'an answer to generate again',
+      request([], { trigger: 'regenerate-message' }, 'assistant'),
+      /cannot be generated again/,
+    ],
     ['an edited message', request([{ type: 'text', text: 'x' }], { messageId: 'u1' }), /cannot be edited/],
     ['a message of another role', request([], {}, 'system'), /^messages\.1\.role: must be user or assistant/],
     ['nothing', request([{ type: 'text', text: '' }]), /^messages\.1\.parts: must have text or a file/],
