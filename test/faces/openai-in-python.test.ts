@@ -49,7 +49,7 @@ test(`the Python package converses, runs its tools, and is told of failures once
     },
     tools: { asked: ['look_around', 'look_around'], reason: 'tool_calls', answer: 'Two rooms.' },
     failure: [
-      ['InternalServerError', expect.stringMatching(/prompt is too long/)],
+      ['BadRequestError', expect.stringMatching(/prompt is too long/)],
       ['APIError', expect.stringMatching(/prompt is too long/)],
       ['NotFoundError', expect.stringMatching(/nope/)],
       ['NotFoundError', expect.stringMatching(/nope/)],
