@@ -113,7 +113,6 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   app.use(logRequests(deps.log, { withOrganization: options.logsOrganization ?? false }))
   app.use(traceRequests(deps.tracing))
   app.use(answerErrors(deps))
-  app.use(useErrorForms(options.faces, deps))
   app.use(refuseOwnRequests(deps.outgoing))
   app.use(checkTarget)
   if (options.corsOrigins.length > 0) app.use(allowOrigins(options.corsOrigins))
@@ -122,6 +121,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
     app.use(refuseForeignWrites(options.corsOrigins))
   }
   app.use(ignoreApiPrefix(options.apiPrefix))
+  app.use(useErrorForms(options.faces, deps, options.apiPrefix))
   app.use(refuseShadowed(literalPaths(router)))
   app.use(router.routes())
   app.use(unknownRoute(router, options.apiPrefix))

@@ -2,7 +2,14 @@ import type { Context } from 'koa'
 import type { Endpoint } from '../../contract/kit/endpoint.ts'
 import { OrganizationId } from '../../contract/kit/ids.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { anonymousCaller, type Caller, identify, type Wanted } from '../../domain/identity/auth/caller.ts'
+import {
+  anonymousCaller,
+  type Caller,
+  type Credential,
+  findEnded,
+  identify,
+  type Wanted,
+} from '../../domain/identity/auth/caller.ts'
 import type { AuthSettings } from '../../domain/identity/auth/settings.ts'
 import type { Login } from '../../domain/identity/auth/tokens.ts'
 import { forbidden, invalid, notFound } from '../../domain/kit/errors.ts'
@@ -62,6 +69,11 @@ async function signedIn(deps: Deps, ctx: Context, choice: Wanted): Promise<Calle
 
 export const authenticationRequired = () =>
   new RequestError(401, 'Authentication required', { 'WWW-Authenticate': 'Bearer' })
+
+/** Throws 401 if a credential has ended, for a request that has waited. */
+export async function requireLiving(deps: Deps, credential: Credential | undefined): Promise<void> {
+  if (credential !== undefined && (await findEnded(deps, [credential])).size > 0) throw authenticationRequired()
+}
 
 /**
  * Returns the presented credential; the header takes precedence over the cookie. `Bearer`, `ApiKey` and no scheme at

@@ -21,13 +21,13 @@ type Face = {
 
 const faces: Partial<Record<FaceName, Face>> = {
   'ai-sdk': {
-    paths: /\/v1\/faces\/ai-sdk\//,
+    paths: /^\/v1\/faces\/ai-sdk\//,
     // The client shows the body as it is.
     errorForm: (_status, { error }) => error,
     register: (handle, deps, { streams }) => aiSdkRoutes(handle, deps, streams),
   },
   mcp: {
-    paths: /\/v1\/mcp$/,
+    paths: /^\/v1\/mcp$/,
     errorForm: (status, { error, code }) => ({
       jsonrpc: '2.0',
       error: { code: status === 400 ? -32600 : -32000, message: error, data: { code } },
@@ -37,7 +37,7 @@ const faces: Partial<Record<FaceName, Face>> = {
     around: challenge,
   },
   openai: {
-    paths: /\/v1\/(models|chat\/completions)(\/|$)/,
+    paths: /^\/v1\/(models|chat\/completions)(\/|$)/,
     errorForm: openaiError,
     register: (handle, deps, { streams }) => openaiRoutes(handle, deps, streams),
   },
@@ -50,9 +50,10 @@ export function addFaces(names: readonly FaceName[], handle: Handle, deps: Deps,
 
 /** Has the errors of a face's paths answered in the form that its clients read. */
 export const useErrorForms =
-  (names: readonly FaceName[], deps: Deps): Middleware =>
+  (names: readonly FaceName[], deps: Deps, apiPrefix: string): Middleware =>
   (ctx: Context, next) => {
-    const name = names.find((candidate) => faces[candidate]?.paths.test(ctx.path))
+    const path = ctx.path.startsWith(apiPrefix) ? ctx.path.slice(apiPrefix.length) : ''
+    const name = names.find((candidate) => faces[candidate]?.paths.test(path))
     const face = name && faces[name]
     ctx.state.errorForm = face?.errorForm
     return face?.around === undefined ? next() : face.around(deps)(ctx, next)

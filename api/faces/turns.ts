@@ -14,8 +14,8 @@ import { getAgent } from '../../domain/agents/read.ts'
 import type { Deps } from '../../domain/deps.ts'
 import type { Credential } from '../../domain/identity/auth/caller.ts'
 import type { Actor } from '../../domain/kit/actor.ts'
-import { conflict } from '../../domain/kit/errors.ts'
-import { type CreationAttempt, runOnce } from '../../domain/kit/idempotency-keys.ts'
+import { conflict, DomainError } from '../../domain/kit/errors.ts'
+import { type CreationAttempt, forgetKey, runOnce } from '../../domain/kit/idempotency-keys.ts'
 import { createMessage } from '../../domain/messages/create.ts'
 import { listMessages } from '../../domain/messages/list.ts'
 import { cursorOf } from '../../domain/messages/wait.ts'
@@ -24,14 +24,26 @@ import { submitToolResults } from '../../domain/turns/control/client-calls.ts'
 import { followTurn } from '../../domain/turns/events.ts'
 import { getTurn, readCurrentTurn } from '../../domain/turns/read.ts'
 import { parse } from '../http/parse.ts'
+import { readIdempotencyKey } from '../http/read-request.ts'
 import type { SseStreams } from '../http/sse.ts'
 import { type Frame, type Translation, translate, UNUSED_TYPES } from './events.ts'
 
-/** Time in which a repeated request of a client is recognised, in ms. */
-const REPEATED_MS = 10 * 60_000
-
-/** Request that adds to a session, as clients repeat it: with as many messages, and the same last one. */
-export type Posted = { actor: Actor; sessionId: SessionId; messages: readonly unknown[]; ctx: Context }
+/**
+ * Request that adds to a conversation. A client that repeats it has the same conversation, number of messages and last
+ * message.
+ */
+export type Posted = {
+  actor: Actor
+  ctx: Context
+  /** Names the conversation, with the face and the agent. */
+  conversation: string[]
+  messages: readonly unknown[]
+  /**
+   * Time after the end of its turn in which an equal request counts as repeated, in ms. Undefined: it never does,
+   * without an Idempotency-Key.
+   */
+  graceMs?: number | undefined
+}
 
 /**
  * Place of a turn from which its client continues to read. `isWaiting`: it still waits for other answers, so there is
@@ -55,15 +67,19 @@ export async function openSession(deps: Deps, actor: Actor, external: ExternalSe
   return sessionOf(deps, actor, external)
 }
 
-/** Accepts a user's message. Throws as createMessage does, and RequestError for content that a message cannot have. */
+/** Makes a message. Throws RequestError for content that a message cannot have. */
+export const messageOf = (content: InputContentPart[], controls?: InputControls): CreateMessageRequest =>
+  parse(CreateMessageRequest, { message: { content }, controls }, '')
+
+/** Accepts a user's message. Throws as createMessage does. */
 export async function acceptMessage(
   deps: Deps,
-  { actor, sessionId }: Posted,
-  { content, controls }: { content: InputContentPart[]; controls?: InputControls },
+  actor: Actor,
+  sessionId: SessionId,
+  message: CreateMessageRequest,
   attempt: CreationAttempt,
 ): Promise<TurnPlace> {
-  const input = parse(CreateMessageRequest, { message: { content }, controls }, '')
-  const accepted = await createMessage(deps, actor, sessionId, input, attempt)
+  const accepted = await createMessage(deps, actor, sessionId, message, attempt)
   return { sessionId, turnId: accepted.turnUuid, after: cursorOf(accepted).after }
 }
 
@@ -73,7 +89,8 @@ export async function acceptMessage(
  */
 export async function findUnanswered(
   deps: Deps,
-  { actor, sessionId }: Posted,
+  actor: Actor,
+  sessionId: SessionId,
   content: InputContentPart[],
 ): Promise<TurnPlace | undefined> {
   const { lastSequence, turn: current } = await readCurrentTurn(deps, actor, sessionId)
@@ -110,43 +127,70 @@ type Results = SubmitToolResultsRequest['tool_results']
 /** Accepts the answers that a client has for the calls that wait. Throws `conflict` if it has none. */
 export async function acceptAnswers(
   deps: Deps,
-  { actor, sessionId }: Posted,
+  actor: Actor,
+  sessionId: SessionId,
   answersTo: (pending: RequestedCall[]) => Results,
 ): Promise<TurnPlace> {
-  const { lastSequence: after, turn } = await readCurrentTurn(deps, actor, sessionId)
-  const pending = turn?.pending_tool_calls ?? []
-  const results = answersTo(pending)
-  if (turn === undefined || results.length === 0) {
-    throw conflict('The request has no answer to a call that waits for one', 'not_waiting')
+  const submit = async (): Promise<TurnPlace> => {
+    const { lastSequence: after, turn } = await readCurrentTurn(deps, actor, sessionId)
+    const pending = turn?.pending_tool_calls ?? []
+    const results = answersTo(pending)
+    if (turn === undefined || results.length === 0) {
+      throw conflict('The request has no answer to a call that waits for one', 'not_waiting')
+    }
+    const input = parse(SubmitToolResultsRequest, { tool_results: results }, '')
+    const { status } = await submitToolResults(deps, actor, sessionId, input)
+    const approvals = pending.filter(({ kind }) => kind === 'approval').map(({ id }) => id)
+    return { sessionId, turnId: TurnId.parse(turn.id), after, isWaiting: status === 'waitingfortoolresults', approvals }
   }
-  const input = parse(SubmitToolResultsRequest, { tool_results: results }, '')
-  const { status } = await submitToolResults(deps, actor, sessionId, input)
-  const approvals = pending.filter(({ kind }) => kind === 'approval').map(({ id }) => id)
-  return { sessionId, turnId: TurnId.parse(turn.id), after, isWaiting: status === 'waitingfortoolresults', approvals }
+  return submit().catch((error: unknown) => {
+    // Another request may have answered one of the calls meanwhile.
+    if (!(error instanceof DomainError) || error.kind !== 'invalid') throw error
+    return submit()
+  })
 }
 
 /**
- * Accepts a request once: a repetition, with the same Idempotency-Key or else the same messages, gets its turn again.
- * `isFound`: it finds the turn by the attempt.
+ * Accepts a request once: a repetition gets its turn again, as long as that runs and for a time after its end, or, with an
+ * Idempotency-Key, as long as keys are kept. `isFound`: it finds the turn by the attempt.
  */
-export function acceptOnce(
+export async function acceptOnce(
   deps: Deps,
-  { actor, sessionId, messages, ctx }: Posted,
+  { actor, ctx, conversation, messages, graceMs }: Posted,
   isFound: boolean,
   accept: (attempt: CreationAttempt) => Promise<TurnPlace>,
 ): Promise<TurnPlace> {
-  const last = createHash('sha256')
-    .update(JSON.stringify(messages.at(-1)))
-    .digest('hex')
-  const given = ctx.get('Idempotency-Key').slice(0, 255)
-  const key = `face ${sessionId} ${given === '' ? `${messages.length} ${last}` : given}`
-  return runOnce(deps, actor, { key, request: [sessionId, last], keptMs: REPEATED_MS, isFound }, accept)
+  const given = readIdempotencyKey(ctx)
+  if (given === undefined && graceMs === undefined) return accept({})
+  const request = [conversation, messages.length, messages.at(-1)]
+  const hash = createHash('sha256').update(JSON.stringify(given === undefined ? request : [conversation, given]))
+  const key = `face ${hash.digest('hex')}`
+  let isFirst = false
+  const run = () =>
+    runOnce(deps, actor, { key, request, isFound }, (attempt) => {
+      isFirst = attempt.isFirst === true
+      return accept(attempt)
+    })
+  const place = await run()
+  if (given !== undefined || isFirst || !(await isLongOver(deps, actor, place, graceMs ?? 0))) return place
+  await forgetKey(deps, actor, key)
+  return run()
+}
+
+/** Reports whether a turn has ended more than `graceMs` ago, or is gone. */
+async function isLongOver(deps: Deps, actor: Actor, place: TurnPlace, graceMs: number): Promise<boolean> {
+  try {
+    const { finished_at } = await getTurn(deps, actor, place.sessionId, place.turnId)
+    return finished_at != null && Date.now() - Date.parse(finished_at) > graceMs
+  } catch (error) {
+    if (error instanceof DomainError && error.code === 'not_found') return true
+    throw error
+  }
 }
 
 type TurnStream = {
   actor: Actor
   credential: Credential | undefined
-  sessionId: SessionId
   headers: Record<string, string>
   /** Finds or creates the turn to follow. It runs once the stream has a place. */
   open: () => Promise<TurnPlace>
@@ -154,18 +198,21 @@ type TurnStream = {
 }
 
 /** Streams a turn in a face's frames, until it ends or waits for its client. */
-export const serveTurn = (deps: Deps, streams: SseStreams, ctx: Context, stream: TurnStream): Promise<void> =>
-  streams.serve(ctx, {
+export function serveTurn(deps: Deps, streams: SseStreams, ctx: Context, stream: TurnStream): Promise<void> {
+  const headers = { ...stream.headers }
+  return streams.serve(ctx, {
     organizationId: stream.actor.organizationId,
     credential: stream.credential,
     kind: 'turn',
-    sessionId: stream.sessionId,
-    foreign: { ...stream.headers, 'X-Session-Id': toId('session', stream.sessionId) },
+    sessionId: undefined,
+    foreign: headers,
     open: async (signal, onOverflow) => {
       const place = await stream.open()
+      headers['X-Session-Id'] = toId('session', place.sessionId)
       return readTurn(deps, place, stream.translationOf(place), signal, onOverflow)
     },
   })
+}
 
 /** Yields the parts of a turn from its place on; only the end if the turn still waits. */
 export function readTurn<Part>(

@@ -68,7 +68,7 @@ export type StreamRequest = {
   sessionId: string | undefined
   /**
    * Headers of a stream in another protocol's form: its frames have data only, and a stream that the server ends breaks
-   * off, because there is no event to announce it with.
+   * off, because there is no event to announce it with. They are read once `open` has resolved.
    */
   foreign?: Record<string, string>
   /** Opens the events. The signal aborts when the stream ends. */

@@ -1,13 +1,12 @@
 import type { Context } from 'koa'
 import { messageEndpoints } from '../../contract/messages.ts'
 import type { Deps } from '../../domain/deps.ts'
-import { findEnded } from '../../domain/identity/auth/caller.ts'
 import { requireSession } from '../../domain/kit/session-scope.ts'
 import { createMessage } from '../../domain/messages/create.ts'
 import { listMessages } from '../../domain/messages/list.ts'
 import { cursorOf, waitForTurn } from '../../domain/messages/wait.ts'
 import { followTurn } from '../../domain/turns/events.ts'
-import { authenticationRequired } from '../auth/authenticate.ts'
+import { requireLiving } from '../auth/authenticate.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { whileHeld } from '../http/held-wait.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
@@ -38,7 +37,7 @@ export function messageRoutes(handle: Handle, deps: Deps, streams: SseStreams): 
     const { hasEnded, ...waited } = await whileHeld(ctx, streams, held, async (signal) =>
       waitForTurn(deps, actor, await accept(), signal),
     )
-    if (credential !== undefined && (await findEnded(deps, [credential])).size > 0) throw authenticationRequired()
+    await requireLiving(deps, credential)
     return hasEnded ? reply(200, waited) : reply(202, { message: waited.message, turn: waited.turn })
   })
 }

@@ -8,14 +8,14 @@ import type { CatalogueModel } from '../models/llm/catalogue.ts'
 import { ModelError } from '../models/llm/model.ts'
 import { readDefaultModelId, readModel } from '../models/llm/read-models.ts'
 import { openModel } from '../models/llm-providers/open-model.ts'
-import { requireAgent } from './read.ts'
+import { requireActiveAgent } from './check.ts'
 
 /** Number of characters after which an answer is cut. */
 const MAX_ANSWER = 64 * 1024
 
 /**
  * Asks the model of an agent one question outside of all sessions: without the agent's prompt and tools, and without a
- * record. Throws `not_found`, `invalid` if no model can serve, and `bad_gateway` for a failure of the provider.
+ * record. Throws `invalid` for an agent that is not active or has no model, and `bad_gateway` for a failure of the provider.
  */
 export async function askModel(
   deps: Deps,
@@ -24,7 +24,7 @@ export async function askModel(
   question: string,
   signal: AbortSignal,
 ): Promise<{ text: string; usage: TokenUsage | undefined }> {
-  const agent = await requireAgent(deps, actor, agentId)
+  const agent = await requireActiveAgent(deps, actor, agentId, 'model')
   const model = await modelOf(deps, actor, agent.defaultModelId)
   const id = toId('message', newUuid())
   const asked = { id, role: 'user' as const, session_id: toId('session', newUuid()), sequence: 1 }

@@ -16,8 +16,6 @@ export type CreationAttempt = { uuid?: string; isFirst?: boolean }
 export type KeyedRequest = {
   key: string
   request: unknown
-  /** Time for which the key counts, in ms, if less than for other keys. */
-  keptMs?: number
   /** Keeps no answer, because `create` makes it again from the object that has the uuid. */
   isFound?: boolean
 }
@@ -33,11 +31,11 @@ type Reserved = { fingerprint: Uint8Array; uuid: string; answer: string | null; 
 export async function runOnce<T>(
   deps: Deps,
   actor: Actor,
-  { key, request, keptMs = deps.retention.idempotencyKeysMs, isFound = false }: KeyedRequest,
+  { key, request, isFound = false }: KeyedRequest,
   create: (attempt: CreationAttempt) => Promise<T>,
 ): Promise<T> {
   const fingerprint = createHash('sha256').update(JSON.stringify(request)).digest()
-  const reserved = await reserve(deps, actor, { key, fingerprint, keptMs })
+  const reserved = await reserve(deps, actor, key, fingerprint)
   if (!fingerprint.equals(reserved.fingerprint)) {
     throw conflict(
       'Idempotency-Key: was already used for a different request; use a new one for each request',
@@ -52,21 +50,17 @@ export async function runOnce<T>(
     if (isFound) return answer
     return JSON.parse(await keepAnswer(deps, actor, { key, fingerprint, uuid, answer: JSON.stringify(answer) })) as T
   } catch (error) {
-    if (error instanceof DomainError && !isRepeat) await release(deps, actor, key, uuid)
+    if (error instanceof DomainError && !isRepeat && !isFound) await release(deps, actor, key, uuid)
     throw error
   }
 }
 
-async function reserve(
-  deps: Deps,
-  actor: Actor,
-  { key, fingerprint, keptMs }: { key: string; fingerprint: Uint8Array; keptMs: number },
-): Promise<Reserved> {
+async function reserve(deps: Deps, actor: Actor, key: string, fingerprint: Uint8Array): Promise<Reserved> {
   const { organizationId, userId } = actor
   const uuid = newUuid()
   // The commit of the new object writes the log before it as well, so a key is never lost without its object.
   // An expired key counts as a new one, even before retention has deleted it.
-  const isOld = Prisma.sql`known.created_at < now() - make_interval(secs => ${keptMs / 1000})`
+  const isOld = Prisma.sql`known.created_at < now() - make_interval(secs => ${deps.retention.idempotencyKeysMs / 1000})`
   const [row] = await deps.db.$queryRaw<Omit<Reserved, 'isRepeat'>[]>`
     INSERT INTO idempotency_keys AS known (organization_id, user_id, key, fingerprint, uuid)
     SELECT ${organizationId}::uuid, ${userId}::uuid, ${key}, ${fingerprint}, ${uuid}::uuid
@@ -98,6 +92,17 @@ async function keepAnswer(
 
 async function release(deps: Deps, { organizationId, userId }: Actor, key: string, uuid: string): Promise<void> {
   await deps.db.idempotencyKey.deleteMany({ where: { organizationId, userId, key, uuid, answer: null } })
+}
+
+/** Time after which a key can be forgotten, so that a new reservation of it is not. */
+const FORGET_SECS = 1
+
+/** Forgets a key, whose next request counts as a new one. */
+export async function forgetKey(deps: Deps, { organizationId, userId }: Actor, key: string): Promise<void> {
+  await deps.db.$executeRaw`
+    DELETE FROM idempotency_keys
+    WHERE organization_id = ${organizationId}::uuid AND user_id = ${userId}::uuid AND key = ${key}
+      AND created_at < now() - make_interval(secs => ${FORGET_SECS})`
 }
 
 /** Deletes expired keys and returns their number. Throws the signal's reason when it aborts. */

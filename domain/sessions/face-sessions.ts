@@ -1,6 +1,5 @@
 import type { FaceName } from '../../contract/faces.ts'
 import type { AgentId, SessionId } from '../../contract/kit/ids.ts'
-import type { CreateSessionRequest } from '../../contract/sessions.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { asUuid, newUuid } from '../kit/ids.ts'
@@ -29,24 +28,19 @@ class AlreadyKnown extends Error {}
  * Returns the session of a conversation, which is created on first use: the same one for all requests, also concurrent
  * ones, until it is deleted. Throws `invalid` for an agent that cannot have sessions.
  */
-export async function sessionOf(
-  deps: Deps,
-  actor: Actor,
-  external: ExternalSession,
-  input: CreateSessionRequest = {},
-): Promise<SessionId> {
+export async function sessionOf(deps: Deps, actor: Actor, external: ExternalSession): Promise<SessionId> {
   const known = await findSessionOf(deps, actor, external)
   if (known !== undefined) return known
   const sessionId = asUuid<'session'>(newUuid())
   const row = { organizationId: actor.organizationId, ...external, sessionId }
   try {
-    await insertSession(deps, actor, sessionId, { ...input, agent_id: external.agentId }, async (db) => {
+    await insertSession(deps, actor, sessionId, { agent_id: external.agentId }, async (db) => {
       const { count } = await db.faceSession.createMany({ data: [row], skipDuplicates: true })
       if (count === 0) throw new AlreadyKnown()
     })
     return sessionId
   } catch (error) {
     if (!(error instanceof AlreadyKnown)) throw error
-    return sessionOf(deps, actor, external, input)
+    return sessionOf(deps, actor, external)
   }
 }

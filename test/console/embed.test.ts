@@ -253,7 +253,7 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
     await page.reload()
     await say(page, 'And again')
     await page.getByText('Hello.').waitFor()
-    expect(await textOf(page)).toBe('And againHello.')
+    await waitFor(async () => (await textOf(page)) === 'And againHello.', 'the end of the turn')
   })
 
   it('keeps the order when a message is sent before the conversation is loaded', async () => {

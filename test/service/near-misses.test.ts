@@ -451,11 +451,11 @@ describe('a typical mistake', () => {
       /no route GET \/sessions; the routes begin with \/v1$/,
     ],
     [
-      'OpenAI’s path',
-      () => ['POST', '/v1/chat/completions', {}],
+      'a path of OpenAI’s that is not served',
+      () => ['POST', '/v1/embeddings', {}],
       404,
       'not_found',
-      /no route POST \/v1\/chat\/completions$/,
+      /no route POST \/v1\/embeddings$/,
     ],
     [
       'another method',

@@ -1,6 +1,7 @@
 import { createScriptedAgent } from '../support/agents.ts'
 import { ADMIN_MODE } from '../support/auth.ts'
 import { type Answer, call, createSession, type Json, modelId, unknownId } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { withService } from '../support/service.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { callsOf, guardedTool, listTurns } from '../support/turns.ts'
@@ -60,6 +61,36 @@ describe('Chat Completions', () => {
     expect(await listTurns(api, sessionOf(first))).toHaveLength(2)
   })
 
+  it('post the same words again once their turn is over, and follow it before', async () => {
+    const agent = await agentOf([{ text: 'One.', tokens_per_second: 5 }, { text: 'Two.' }])
+    const chat = { 'X-Session-Id': 'the same words' }
+    const [first, repeated] = await Promise.all([1, 2].map(() => complete(agent, [user('Go on')], {}, chat)))
+    expect([first, repeated].map((answer) => textOf(answer as Answer))).toEqual(['One.', 'One.'])
+    const session = sessionOf(first as Answer)
+    await api.query("UPDATE turns SET finished_at = now() - interval '6 s' WHERE session_id = $1", [toUuid(session)])
+    const older = "UPDATE idempotency_keys SET created_at = now() - interval '6 s' WHERE organization_id = $1"
+    await api.query(older, [api.uuid])
+    expect(textOf(await complete(agent, [user('Go on')], {}, chat))).toBe('Two.')
+    expect(await listTurns(api, session)).toHaveLength(2)
+  })
+
+  it('make one session and turn for an Idempotency-Key, also without a session', async () => {
+    const agent = await agentOf([{ text: 'One.' }])
+    const headers = { 'Idempotency-Key': 'once' }
+    const answers = await Promise.all([1, 2, 3].map(() => complete(agent, [user('1')], {}, headers)))
+    expect(new Set(answers.map(sessionOf)).size).toBe(1)
+    expect((await call(api, 'GET', `/v1/sessions?agent_id=${agent}`)).body.total).toBe(1)
+    const other = await complete(agent, [user('2')], {}, headers)
+    expect(other).toMatchObject({ status: 409, body: { error: { code: 'idempotency_key_reused' } } })
+  })
+
+  it('leave nothing behind when they are refused', async () => {
+    const agent = await agentOf([])
+    const long = await complete(agent, [user('x'.repeat(1024 * 1024 + 1))])
+    expect(long).toMatchObject({ status: 400, body: { error: { message: expect.stringMatching(/at most 1 MiB/) } } })
+    expect((await call(api, 'GET', `/v1/sessions?agent_id=${agent}`)).body.total).toBe(0)
+  })
+
   it('stand alone without a session, and bring their history along', async () => {
     const echo = { default_model_id: await modelId(api, 'llmsim-echo') }
     const agent = await agentOf([], echo)
@@ -99,6 +130,7 @@ describe('Chat Completions', () => {
     const first = await complete(agent, [user('1')], {}, headers)
     expect(textOf(first)).toMatch(/^Approval is needed for get_weather/)
     expect(textOf(await complete(agent, [user('1'), user(word)], {}, headers))).toBe('So.')
+    expect(await listTurns(api, sessionOf(first))).toHaveLength(1)
     const events = (await call(api, 'GET', `/v1/sessions/${sessionOf(first)}/events?types=tool.completed`)).body.data
     expect(events.map(({ data }: Json) => data.status)).toEqual([status])
   })
@@ -128,6 +160,10 @@ describe('Chat Completions', () => {
     const session = await createSession(api, undefined, { agent_id: agent })
     const answer = await complete(agent, [user('1')], {}, { 'X-Session-Id': session })
     expect([textOf(answer), sessionOf(answer)]).toEqual(['One.', session])
+    const tools = [{ type: 'client_side', name: 'own', description: '', parameters: {} }]
+    await call(api, 'PATCH', `/v1/sessions/${session}`, { tools })
+    textOf(await complete(agent, [user('2')], { tools: [] }, { 'X-Session-Id': session }))
+    expect((await call(api, 'GET', `/v1/sessions/${session}`)).body.tools).toEqual(tools)
     const other = await complete(await agentOf([]), [user('1')], {}, { 'X-Session-Id': session })
     expect(other).toMatchObject({ status: 400, body: { error: { message: /session of another agent/ } } })
   })
@@ -199,6 +235,22 @@ describe('Chat Completions', () => {
       expect(answer.headers.get('x-should-retry')).toBe('false')
     })
   })
+})
+
+it('leaves the form of errors to the API where a path only looks like its own', async () => {
+  const answer = await call(api, 'GET', `/v1/sessions/${unknownId('session')}/fs/v1/models/x`)
+  expect(answer).toMatchObject({ status: 404, body: { error: 'Session not found', code: 'not_found' } })
+})
+
+it('takes two approvals, one after the other', async () => {
+  const asked = { tool_calls: [{ name: 'get_weather', arguments: { location: 'Oslo' } }] }
+  const more = { capabilities: ['test_weather'], tools: [guardedTool('get_weather')] }
+  const agent = await agentOf([asked, asked, { text: 'So.' }], more)
+  const headers = { 'X-Session-Id': 'two approvals' }
+  const first = await complete(agent, [user('1')], {}, headers)
+  expect(textOf(await complete(agent, [user('approve')], {}, headers))).toMatch(/^Approval is needed/)
+  expect(textOf(await complete(agent, [user('approve')], {}, headers))).toBe('So.')
+  expect(await messagesOf(sessionOf(first))).not.toContain('approve')
 })
 
 it('asks for a credential in its own form', async () => {

@@ -54,6 +54,7 @@ export const chatEndpoints = group(
       summary: 'Lists a chat as UI messages, oldest first',
       params: ofChat,
       responses: { 200: z.array(UIMessage) },
+      errors: [429],
     },
     stop: {
       operationId: 'stopChat',

@@ -38,6 +38,7 @@ function answerOf(found: UIMessage[], id: string, questionId: string | null | un
 }
 
 function partOfUser(part: Message['content'][number]): UIPart[] {
+  if (part.type === 'image_file') return [{ type: 'text', text: `Image ${part.filename ?? part.image_id}` }]
   return part.type === 'text' ? [{ type: 'text', text: part.text }] : fileOf(part)
 }
 

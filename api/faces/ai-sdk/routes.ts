@@ -2,10 +2,12 @@ import { type AgentId, type SessionId, TurnId, toId } from '../../../contract/ki
 import type { Message } from '../../../contract/messages.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import type { Actor } from '../../../domain/kit/actor.ts'
+import { tooMany, unlessGone } from '../../../domain/kit/errors.ts'
 import { listMessages } from '../../../domain/messages/list.ts'
 import { findSessionOf } from '../../../domain/sessions/face-sessions.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
 import { readCurrentTurn } from '../../../domain/turns/read.ts'
+import { createFairQueue } from '../../../lib/fair-queue.ts'
 import { type Handle, reply } from '../../http/handle.ts'
 import type { SseStreams } from '../../http/sse.ts'
 import {
@@ -13,6 +15,7 @@ import {
   acceptMessage,
   acceptOnce,
   findUnanswered,
+  messageOf,
   openSession,
   serveTurn,
   type TurnPlace,
@@ -20,8 +23,10 @@ import {
 import { chatEndpoints, type UIPart } from './endpoints.ts'
 import { toUIMessages } from './history.ts'
 import { answersTo, readIntent } from './request.ts'
-import { createTranslation, uiMessageId, type Version } from './translate.ts'
+import { createTranslation, type Version } from './translate.ts'
 
+/** Time in which a repeated request is recognised after the end of its turn, in ms. Its messages have ids. */
+const REPEATED_MS = 10 * 60_000
 const HEADERS = { 'X-Vercel-AI-UI-Message-Stream': 'v1' }
 
 type Style = { version: Version; text?: 'held' | 'streamed' | undefined; given?: UIPart[] }
@@ -34,29 +39,35 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
   const externalOf = (params: { agent_id: AgentId }, externalId: string) =>
     ({ face: 'ai-sdk', agentId: params.agent_id, externalId }) as const
 
+  const histories = createFairQueue(HISTORIES_AT_ONCE, HISTORY_WAIT_MS)
+
   handle(chatEndpoints.send, async ({ actor, credential, params, query, body, ctx }) => {
     const intent = readIntent(body)
-    const sessionId = await openSession(deps, actor, externalOf(params, body.id))
-    const posted = { actor, sessionId, messages: body.messages, ctx }
+    const message = intent.kind === 'message' ? messageOf(intent.content) : undefined
+    const answerParts = intent.kind === 'answers' ? intent.parts : []
+    const external = externalOf(params, body.id)
+    const conversation = [external.face, external.agentId, external.externalId]
     await serveTurn(deps, streams, ctx, {
       actor,
       credential,
-      sessionId,
       headers: HEADERS,
       open: async () => {
-        const isMessage = intent.kind === 'message'
-        const lost = isMessage && intent.isSentAgain ? await findUnanswered(deps, posted, intent.content) : undefined
-        if (lost !== undefined) return lost
-        return acceptOnce(deps, posted, isMessage, (attempt) =>
-          isMessage
-            ? acceptMessage(deps, posted, intent, attempt)
-            : acceptAnswers(deps, posted, (pending) => answersTo(pending, intent.parts)),
+        const sessionId = await openSession(deps, actor, external)
+        if (intent.kind === 'message' && intent.isSentAgain) {
+          const found = await findUnanswered(deps, actor, sessionId, intent.content)
+          if (found !== undefined) return found
+        }
+        const posted = { actor, ctx, conversation, messages: body.messages, graceMs: REPEATED_MS }
+        return acceptOnce(deps, posted, message !== undefined, (attempt) =>
+          message === undefined
+            ? acceptAnswers(deps, actor, sessionId, (pending) => answersTo(pending, answerParts))
+            : acceptMessage(deps, actor, sessionId, message, attempt),
         )
       },
       translationOf: translationIn({
         version: params.version,
         text: query.text,
-        given: intent.kind === 'answers' ? lastStepOf(intent.parts) : [],
+        given: lastStepOf(answerParts),
       }),
     })
     return undefined
@@ -72,7 +83,6 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
     await serveTurn(deps, streams, ctx, {
       actor,
       credential,
-      sessionId,
       headers: HEADERS,
       open: async () => place,
       translationOf: translationIn({ version: params.version, text: query.text }),
@@ -83,17 +93,21 @@ export function aiSdkRoutes(handle: Handle, deps: Deps, streams: SseStreams): vo
   handle(chatEndpoints.history, async ({ actor, params }) => {
     const sessionId = await findSessionOf(deps, actor, externalOf(params, params.chat_id))
     if (sessionId === undefined) return reply(200, [])
-    const { turn } = await readCurrentTurn(deps, actor, sessionId)
-    return reply(200, toUIMessages(await readLatest(deps, actor, sessionId), turn, params.version))
+    const owner = await deps.owners.ownerOf(actor.organizationId)
+    const read = async () => {
+      const { turn } = await readCurrentTurn(deps, actor, sessionId)
+      return toUIMessages(await readLatest(deps, actor, sessionId), turn, params.version)
+    }
+    return reply(200, await histories.run({ owner }, read, refuseHistory))
   })
 
   handle(chatEndpoints.stop, async ({ actor, params, body }) => {
     const sessionId = await findSessionOf(deps, actor, externalOf(params, params.chat_id))
     if (sessionId === undefined) return reply(204, undefined)
+    const named = body.activeStreamId?.replace(/^msg_/, 'turn_')
     const { turn } = await readCurrentTurn(deps, actor, sessionId)
-    const { activeStreamId } = body
-    const isMeant = activeStreamId == null || (turn && [turn.id, uiMessageId(turn.id)].includes(activeStreamId))
-    if (turn !== undefined && isMeant) await cancelTurns(deps, actor, sessionId, TurnId.parse(turn.id))
+    const { data: turnId } = TurnId.safeParse(named ?? turn?.id)
+    if (turnId !== undefined) await unlessGone(cancelTurns(deps, actor, sessionId, turnId).then(() => {}))
     return reply(204, undefined)
   })
 }
@@ -109,6 +123,14 @@ const translationIn =
       approvals,
       given,
     })
+
+/** Histories that are made at once: each is in memory as a whole. */
+const HISTORIES_AT_ONCE = 4
+const HISTORY_WAIT_MS = 20_000
+
+function refuseHistory(): never {
+  throw tooMany('Too many histories are read at once; try again', 2)
+}
 
 const MAX_MESSAGES = 1000
 const MAX_CHARACTERS = 8 * 1024 * 1024
@@ -127,5 +149,11 @@ async function readLatest(deps: Deps, actor: Actor, sessionId: SessionId): Promi
     if (characters > MAX_CHARACTERS) break
   }
   const messages = latest.reverse()
-  return messages.slice(messages.findIndex(({ role }) => role === 'user'))
+  // A turn may be larger than all that is read.
+  return messages.slice(
+    Math.max(
+      0,
+      messages.findIndex(({ role }) => role === 'user'),
+    ),
+  )
 }

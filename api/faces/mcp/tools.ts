@@ -1,10 +1,9 @@
 import { type CallToolResult, type InputRequiredResult, inputRequired } from '@modelcontextprotocol/server'
 import type { SessionId } from '../../../contract/kit/ids.ts'
-import { findEnded } from '../../../domain/identity/auth/caller.ts'
 import { toId } from '../../../domain/kit/ids.ts'
 import { readTurnAnswer } from '../../../domain/messages/wait.ts'
 import { cancelTurns } from '../../../domain/turns/control/cancel.ts'
-import { authenticationRequired } from '../../auth/authenticate.ts'
+import { requireLiving } from '../../auth/authenticate.ts'
 import { whileHeld } from '../../http/held-wait.ts'
 import { awaitTurn } from './await-turn.ts'
 import { giveConsents, newestTurn, sendToTurn, startTurn } from './commands.ts'
@@ -65,7 +64,7 @@ async function answerTurn(call: ToolCall, waitSeconds: number, open: () => Promi
     const place = await (state === undefined ? open() : giveConsents(face, state, responses))
     return { place, answer: await awaitTurn(face, place, signal, progress) }
   }).finally(() => progress?.end())
-  await requireLiving(face)
+  await requireLiving(face.deps, face.credential)
   const answer = presentAnswer(found.answer)
   const forms = canAsk ? askForConsent(answer.pending, Object.keys(responses)) : undefined
   if (forms === undefined) return toResult(answer)
@@ -77,9 +76,4 @@ function whileWaiting<T>(face: Face, seconds: number, work: (signal: AbortSignal
   const { ctx, streams, actor } = face
   if (seconds === 0) return work(AbortSignal.abort())
   return whileHeld(ctx, streams, { organizationId: actor.organizationId, ms: seconds * 1000 }, work)
-}
-
-/** Throws 401 when the credential has ended during the wait. */
-async function requireLiving({ deps, credential }: Face): Promise<void> {
-  if (credential !== undefined && (await findEnded(deps, [credential])).size > 0) throw authenticationRequired()
 }

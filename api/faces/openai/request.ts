@@ -1,4 +1,4 @@
-import type { InputContentPart } from '../../../contract/messages.ts'
+import { type InputContentPart, textOf } from '../../../contract/messages.ts'
 import type { RequestedCall, SubmitToolResultsRequest } from '../../../contract/turns.ts'
 import { invalid } from '../../../domain/kit/errors.ts'
 import { isRecord } from '../../../lib/is-record.ts'
@@ -23,10 +23,12 @@ export function conversationOf(header: (name: string) => string, { metadata }: C
 /**
  * Reports whether a client wants a title, tags or the like for a chat. Such a request must not become a message of it.
  */
-export const isTask = (header: (name: string) => string, { stream, messages }: CompletionRequest): boolean =>
-  header('X-Task') !== '' && !header('X-Task').startsWith('{{')
-    ? true
-    : stream !== true && textOfMessage(messages.find(({ role }) => role === 'user')).startsWith('### Task:')
+export function isTask(header: (name: string) => string, { stream, messages }: CompletionRequest): boolean {
+  const named = header('X-Task')
+  if (named !== '' && !named.startsWith('{{')) return true
+  const [first, ...more] = messages.filter(({ role }) => role === 'user')
+  return stream !== true && more.length === 0 && textOfMessage(first).startsWith('### Task:')
+}
 
 /** Purpose of a request: a new message of the user, or results of the calls before. */
 export type Intent = { kind: 'message'; content: InputContentPart[] } | { kind: 'results'; results: ToolResult[] }
@@ -79,7 +81,7 @@ export function textOfMessage(message: ChatMessage | undefined): string {
   return content.map(({ text }) => (typeof text === 'string' ? text : '')).join('')
 }
 
-/** Number of characters of earlier messages that a request without a session may bring along. */
+/** Number of bytes of earlier messages that a request without a session may bring along. */
 const MAX_HISTORY = 500_000
 const NAMES: Record<string, string> = { user: 'User', assistant: 'Assistant', tool: 'Result of a tool' }
 
@@ -88,17 +90,19 @@ const NAMES: Record<string, string> = { user: 'User', assistant: 'Assistant', to
  * messages are left out of a long one.
  */
 export function withHistory({ messages }: CompletionRequest, content: InputContentPart[]): InputContentPart[] {
-  const earlier: string[] = []
-  let left = MAX_HISTORY
+  const newest: string[] = []
+  let left = MAX_HISTORY - Buffer.byteLength(textOf(content))
   for (const message of messages.slice(0, -1).reverse()) {
     const text = textOfMessage(message).trim()
     const name = NAMES[message.role]
-    left -= text.length
+    left -= Buffer.byteLength(text)
     if (left < 0) break
-    if (name !== undefined && text !== '') earlier.unshift(`${name}: ${text}`)
+    if (name !== undefined && text !== '') newest.push(`${name}: ${text}`)
   }
-  if (earlier.length === 0) return content
-  const quoted = `The conversation so far:\n\n${earlier.join('\n\n')}\n\nThe user now says:\n\n`
+  if (newest.length === 0) return content
+  const quoted = `The conversation so far:\n\n${newest.reverse().join('\n\n')}\n\nThe user now says:\n\n`
+  const [first, ...more] = content
+  if (first?.type === 'text') return [{ type: 'text', text: quoted + first.text }, ...more]
   return [{ type: 'text', text: quoted }, ...content]
 }
 

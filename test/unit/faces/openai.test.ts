@@ -191,6 +191,7 @@ describe('a request for a completion', () => {
     [false, '', request([user('### Task:\nDo it')], { stream: true })],
     [false, '{{TASK}}', request([user('x')])],
     [false, '', request([user('x')])],
+    [false, '', request([user('### Task:\nPlan my trip'), user('And then?')])],
   ])('is a task: %s, with the header "%s"', (expected, header, given) => {
     expect(isTask(() => header, given)).toBe(expected)
   })
@@ -258,9 +259,10 @@ describe('a request for a completion', () => {
       { role: 'assistant', content: 'A' },
       user('Now'),
     ]
-    const [quoted, ...rest] = withHistory(request(messages), last)
-    expect(quoted).toEqual({ type: 'text', text: 'The conversation so far:\n\nAssistant: A\n\nThe user now says:\n\n' })
-    expect(rest).toEqual(last)
+    const quoted = 'The conversation so far:\n\nAssistant: A\n\nThe user now says:\n\n'
+    expect(withHistory(request(messages), last)).toEqual([{ type: 'text', text: `${quoted}Now` }])
+    const image = [{ type: 'image' as const, url: 'https://x/y.png' }]
+    expect(withHistory(request(messages), image)).toEqual([{ type: 'text', text: quoted }, ...image])
     expect(withHistory(request([user('Now')]), last)).toEqual(last)
   })
 
