@@ -58,8 +58,8 @@ export function createThreadPool<Job, Answer>(options: ThreadPoolOptions): Threa
       let left: Promise<unknown> = Promise.resolve()
       try {
         const worker = idle.take() ?? (await start())
-        const ran = await runOn<Job, Answer>(worker, job, timeLimitMs, signal)
-        if (ran.end === 'done') idle.keep(worker)
+        const { ran, isWhole } = await runOn<Job, Answer>(worker, job, timeLimitMs, signal)
+        if (isWhole) idle.keep(worker)
         // A thread stuck in garbage collection ends only after that. The caller does not wait for it.
         else left = worker.terminate()
         signal.throwIfAborted()
@@ -112,13 +112,13 @@ const ready = (worker: Worker): Promise<void> =>
     worker.once('exit', () => reject(new Error('a thread ended as it started')))
   })
 
-/** Runs a job on a thread, and ends the thread when the job is not completed. */
+/** Runs a job on a thread, and ends the thread when the job is not completed. `isWhole`: the thread was not ended. */
 async function runOn<Job, Answer>(
   worker: Worker,
   job: Job,
   timeLimitMs: number,
   signal: AbortSignal,
-): Promise<Ran<Answer>> {
+): Promise<{ ran: Ran<Answer>; isWhole: boolean }> {
   const ran: Ran<Answer> = { answers: [], end: 'broken', cpuMs: 0 }
   const over = Promise.withResolvers<void>()
   const stop = () => over.resolve()
@@ -134,9 +134,10 @@ async function runOn<Job, Answer>(
   try {
     await Promise.race([limit.begun, over.promise])
     if (!signal.aborted && post(worker, job)) await over.promise
+    const isWhole = ran.end === 'done'
     // Messages that the thread sent earlier still arrive, even its report of the job's end.
-    if (ran.end !== 'done') await Promise.race([worker.terminate(), unanswered()])
-    return ran
+    if (!isWhole) await Promise.race([worker.terminate(), unanswered()])
+    return { ran, isWhole }
   } finally {
     limit.clear()
     worker.off('message', listen).off('exit', stop)

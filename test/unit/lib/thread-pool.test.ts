@@ -50,6 +50,21 @@ describe('a pool of threads', () => {
     await pool.close()
   })
 
+  it('does not keep a thread that it ended while the report of its job was on the way', async () => {
+    const pool = createPool()
+    await pool.run(QUICK, 5000)
+    const caller = new AbortController()
+    const posted = jest.spyOn(Worker.prototype, 'postMessage')
+    const left = pool.run(QUICK, 5000, caller.signal).catch((reason) => reason)
+    while (posted.mock.calls.length === 0) await new Promise(setImmediate)
+    // The thread reports the end of the job meanwhile, and the report waits behind this.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+    caller.abort('left')
+    expect(await left).toBe('left')
+    expect(await pool.run(QUICK, 5000)).toEqual(DONE)
+    await pool.close()
+  })
+
   it('counts the time of a job from when a thread has it', async () => {
     const pool = createPool({ waitMs: 60_000 })
     const ends = await Promise.all([pool.run(ENDLESS, 900), pool.run(QUICK, 600), pool.run(ENDLESS, 200)])
