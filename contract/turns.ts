@@ -9,6 +9,9 @@ export const TurnStatus = z
   .enum(['queued', 'active', 'waiting', 'completed', 'failed', 'cancelled'])
   .meta({ id: 'TurnStatus' })
 
+/** Beginning of the error of a call that its user has refused. A reason may follow. */
+export const NOT_APPROVED = 'The user did not approve this call'
+
 /** Name of the calls by which a tool asks its user. */
 export const QUESTION_TOOL = 'mcp_elicitation'
 

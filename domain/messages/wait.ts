@@ -29,9 +29,9 @@ export async function waitForTurn(
 ): Promise<WaitedTurn> {
   const types = [...turnEndTypes, 'tool.call_requested'] as const
   for await (const _news of followTurn(deps, cursorOf(accepted), { types }, signal)) break
-  const { turn, output } = await readTurnAnswer(deps, actor, accepted)
+  const turn = await getTurn(deps, actor, accepted.sessionUuid, accepted.turnUuid)
   const hasEnded = turn.finished_at !== null
-  return { message: accepted.message, turn, output: hasEnded ? output : null, hasEnded }
+  return { message: accepted.message, turn, output: hasEnded ? await lastOutput(deps, accepted) : null, hasEnded }
 }
 
 type TurnUuids = Pick<AcceptedMessage, 'sessionUuid' | 'turnUuid'>

@@ -1,7 +1,7 @@
 import { type Message, textOf } from '../../../contract/messages.ts'
-import type { RequestedCall, Turn } from '../../../contract/turns.ts'
+import { NOT_APPROVED, type RequestedCall, type Turn } from '../../../contract/turns.ts'
 import type { UIMessage, UIPart } from './endpoints.ts'
-import { fileOf, uiMessageId, type Version } from './translate.ts'
+import { approvalData, fileOf, uiMessageId, type Version } from './translate.ts'
 
 /**
  * Presents a conversation as UI messages, the answers of a turn as one. Leaves out what a running turn has answered so
@@ -62,9 +62,6 @@ function partsOfAgent({ content, thinking, turn_id }: Message, known: Known): UI
   ]
 }
 
-/** Beginning of the result of a call that its user refused. */
-const DENIED = 'The user did not approve this call'
-
 type Call = { id: string; name: string; arguments: Record<string, unknown> }
 
 function partsOfCall(
@@ -77,13 +74,12 @@ function partsOfCall(
   if (waits?.kind === 'client_tool') return [{ ...part, state: 'input-available' }]
   const ours = { ...part, providerExecuted: true }
   if (waits !== undefined && version === '5') {
-    const approval = { type: 'data-approval', id, data: { toolCallId: id, toolName: name, input } }
-    return [{ ...ours, state: 'input-available' }, approval]
+    return [{ ...ours, state: 'input-available' }, approvalData(waits)]
   }
   if (waits !== undefined) return [{ ...ours, state: 'approval-requested', approval: { id } }]
   const output = outputs.get(`${turnId} ${id}`)
   if (output === undefined) return [{ ...ours, state: 'input-available' }]
-  if (output.error?.startsWith(DENIED) && version !== '5')
+  if (output.error?.startsWith(NOT_APPROVED) && version !== '5')
     return [{ ...ours, state: 'output-denied', approval: { id, approved: false } }]
   if (output.error != null) return [{ ...ours, state: 'output-error', errorText: output.error }]
   return [{ ...ours, state: 'output-available', output: output.result ?? null }]

@@ -1,5 +1,5 @@
 import type { InputContentPart } from '../../../contract/messages.ts'
-import type { RequestedCall, SubmitToolResultsRequest } from '../../../contract/turns.ts'
+import { NOT_APPROVED, type RequestedCall, type SubmitToolResultsRequest } from '../../../contract/turns.ts'
 import { conflict, invalid } from '../../../domain/kit/errors.ts'
 import { isRecord } from '../../../lib/is-record.ts'
 import { ASK_AGAIN } from '../turns.ts'
@@ -92,9 +92,7 @@ function decisionOf({ state, approval }: UIPart): Omit<Result, 'tool_call_id'> |
   if (state !== 'approval-responded' && state !== 'output-denied') return undefined
   if (state === 'approval-responded' && approved === true) return { result: { approved } }
   if (state === 'approval-responded' && approved !== false) return undefined
-  return isText(reason)
-    ? { error: `The user did not approve this call: ${reason.slice(0, 1000)}` }
-    : { result: { approved: false } }
+  return isText(reason) ? { error: `${NOT_APPROVED}: ${reason.slice(0, 1000)}` } : { result: { approved: false } }
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''

@@ -106,9 +106,8 @@ export function createTranslation(options: TranslationOptions): Translation<Fram
       return calls.has(call.id) ? [] : inputOf({ ...call, isOurs: false })
     }
     approvals.add(call.id)
-    if (version !== '5') return [{ type: 'tool-approval-request', approvalId: call.id, toolCallId: call.id }]
-    const { id, name, arguments: input } = call
-    return [{ type: 'data-approval', id, data: { toolCallId: id, toolName: name, input } }]
+    if (version === '5') return [approvalData(call)]
+    return [{ type: 'tool-approval-request', approvalId: call.id, toolCallId: call.id }]
   }
   const finishForClient = () => end({ type: 'finish', finishReason: 'tool-calls' })
 
@@ -127,7 +126,6 @@ export function createTranslation(options: TranslationOptions): Translation<Fram
         return holdsText ? [] : texts.show('text', data.delta)
       case 'output.message.completed': {
         const { content, thinking } = data.message
-
         for (const part of content) if (part.type === 'tool_call') calls.set(part.id, part.arguments)
         const held = holdsText && thinking ? texts.complete('reasoning', thinking) : []
         return [...held, ...texts.complete('text', textOf(content))]
@@ -183,6 +181,13 @@ function settled({ state, toolCallId, output, errorText }: UIPart): Chunk[] {
   if (state !== 'output-error') return []
   return [{ type: 'tool-output-error', toolCallId, errorText: errorText ?? '', providerExecuted: true }]
 }
+
+/** Asks for approval where the version has no chunk and no state for it. */
+export const approvalData = ({ id, name, arguments: input }: RequestedCall): Chunk => ({
+  type: 'data-approval',
+  id,
+  data: { toolCallId: id, toolName: name, input },
+})
 
 type GivenCall = { id: string; name: string; arguments: Record<string, unknown>; isOurs: boolean }
 

@@ -1,5 +1,5 @@
 import { type InputRequests, inputRequired } from '@modelcontextprotocol/server'
-import type { SubmitToolResultsRequest } from '../../../contract/turns.ts'
+import { NOT_APPROVED, type SubmitToolResultsRequest } from '../../../contract/turns.ts'
 import { toId } from '../../../domain/kit/ids.ts'
 import { type AgentAnswer, type Approval, AskedTurn, CONSENT_FORM, Consent } from './contract.ts'
 
@@ -42,7 +42,7 @@ export function readConsents(pending: Pending, responses: Record<string, unknown
 /** Returns the result that approves or refuses a call. */
 export function decide({ call_id, approved, reason = '' }: Approval): ToolResult {
   if (approved || reason.trim() === '') return { tool_call_id: call_id, result: { approved } }
-  const error = `The user did not approve this call: ${reason.trim().slice(0, MAX_REASON_CHARACTERS)}`
+  const error = `${NOT_APPROVED}: ${reason.trim().slice(0, MAX_REASON_CHARACTERS)}`
   return { tool_call_id: call_id, error }
 }
 

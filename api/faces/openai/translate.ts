@@ -86,7 +86,7 @@ export function createPieces({ streamsText, callId, answersAt }: PieceOptions): 
       case 'tool.call_requested':
         return ask(event.data.tool_calls)
       case 'turn.completed':
-        return finish(event.data.finish_reason === 'length' ? 'length' : contentFilterOrStop(event.data.finish_reason))
+        return finish(finishReasonOf(event.data.finish_reason))
       case 'turn.cancelled':
         return finish('stop')
       case 'turn.failed':
@@ -106,8 +106,8 @@ export function createPieces({ streamsText, callId, answersAt }: PieceOptions): 
   }
 }
 
-const contentFilterOrStop = (reason: string | null | undefined): string =>
-  reason === 'content_filter' ? 'content_filter' : 'stop'
+const finishReasonOf = (reason: string | null | undefined): string =>
+  reason === 'length' || reason === 'content_filter' ? reason : 'stop'
 
 const toolCall = ({ id, name, arguments: args }: RequestedCall, callId: PieceOptions['callId']): Piece => ({
   type: 'tool_call',

@@ -1,5 +1,10 @@
 import type { SessionId } from '../../../contract/kit/ids.ts'
-import { QuestionAnswer, type SubmitToolResultsRequest, type SubmittedToolResults } from '../../../contract/turns.ts'
+import {
+  NOT_APPROVED,
+  QuestionAnswer,
+  type SubmitToolResultsRequest,
+  type SubmittedToolResults,
+} from '../../../contract/turns.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
 import type { NewEvent } from '../../events/log/append.ts'
@@ -153,7 +158,7 @@ function errorOf({ result, error }: SubmittedResult): string | undefined {
   return error || undefined
 }
 
-const DENIED: CallResult = { status: 'error', error: 'The user did not approve this call.' }
+const DENIED: CallResult = { status: 'error', error: `${NOT_APPROVED}.` }
 
 function isApproved(result: unknown, field: string): boolean {
   const approved = typeof result === 'object' && result !== null && 'approved' in result ? result.approved : undefined
