@@ -19,6 +19,7 @@ import {
   waitUntilIdle,
 } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
+import { paste } from '../support/paste.ts'
 import { startService, type TestService, withService } from '../support/service.ts'
 import { clientTool, guardedTool, listTurns, MUTE, post } from '../support/turns.ts'
 
@@ -413,17 +414,3 @@ describe('the module embed.js', () => {
     expect(compressed.length).toBeLessThanOrEqual(MAX_BYTES)
   })
 })
-
-type InBrowser = {
-  DataTransfer: new () => { items: { add(file: File): void } }
-  ClipboardEvent: new (type: string, init: object) => Event
-}
-
-/** Pastes a picture into an element, within the page. */
-function paste(element: unknown, base64: string): void {
-  const { DataTransfer, ClipboardEvent } = globalThis as unknown as InBrowser
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-  const clipboardData = new DataTransfer()
-  clipboardData.items.add(new File([bytes], 'pasted.png', { type: 'image/png' }))
-  ;(element as EventTarget).dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true }))
-}

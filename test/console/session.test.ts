@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describePages } from '../support/chromium.ts'
 import { type ConsoleOptions, type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
 import { call, createScriptedSession, createSession, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
+import { paste } from '../support/paste.ts'
 import { killProcesses, startApiProcess } from '../support/process.ts'
 import { withService } from '../support/service.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
@@ -40,20 +41,6 @@ async function say({ page }: ConsolePage, text: string): Promise<void> {
 
 /** Pixels from what is seen to the end of the page. */
 const FROM_END = 'Math.floor(document.documentElement.scrollHeight - innerHeight - document.documentElement.scrollTop)'
-
-type InBrowser = {
-  DataTransfer: new () => { items: { add(file: File): void } }
-  ClipboardEvent: new (type: string, init: object) => Event
-}
-
-/** Pastes a picture into an element, within the page. */
-function paste(element: unknown, base64: string): void {
-  const { DataTransfer, ClipboardEvent } = globalThis as unknown as InBrowser
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-  const clipboardData = new DataTransfer()
-  clipboardData.items.add(new File([bytes], 'pasted.png', { type: 'image/png' }))
-  ;(element as EventTarget).dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true }))
-}
 
 describePages('a conversation', () => {
   it.each(['wide', 'narrow'] as const)('shows thinking, tools and text as they come, in a %s window', async (size) => {
