@@ -31,7 +31,7 @@ export function createAuthenticate(deps: Deps): Authenticate {
     if (endpoint.access === 'login') return requireLogin(deps, ctx)
     const choice = wanted(deps, ctx, endpoint)
     const caller = deps.auth.mode === 'none' ? await anonymousCaller(deps, choice) : await signedIn(deps, ctx, choice)
-    if (choice.problem !== undefined && !caller.actor.isApiKey) throw choice.problem
+    if (choice.problem !== undefined && caller.actor.apiKeyId === null) throw choice.problem
     authorize(caller, endpoint)
     return caller
   }
@@ -126,7 +126,7 @@ function authorize({ actor, credential }: Caller, endpoint: Endpoint): void {
   if (credential !== undefined && !allows(credential.scopes, endpoint)) {
     throw forbidden(`The API key's scopes do not allow this; it would need ${endpoint.tag}:${need(endpoint)}`)
   }
-  if (endpoint.login && actor.isApiKey) throw forbidden('This cannot be done with an API key; sign in')
+  if (endpoint.login && actor.apiKeyId !== null) throw forbidden('This cannot be done with an API key; sign in')
   if ((access === 'admin' || access === 'operator') && actor.role === 'member') {
     throw forbidden('Only owners and administrators of the organization may do this')
   }

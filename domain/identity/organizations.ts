@@ -19,8 +19,8 @@ const MAX_OWNED = 100
 const ORGANIZATIONS_AT_ONCE = 100
 
 /** Selects the caller's memberships; for an API key only the one in its organization. */
-const memberships = ({ userId, organizationId, isApiKey }: Actor): Prisma.MemberWhereInput =>
-  isApiKey ? { userId, organizationId } : { userId }
+const memberships = ({ userId, organizationId, apiKeyId }: Actor): Prisma.MemberWhereInput =>
+  apiKeyId === null ? { userId } : { userId, organizationId }
 
 type MemberRow = Member & { organization: OrganizationRow }
 

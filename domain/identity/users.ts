@@ -31,13 +31,13 @@ const isFound = (search: string | undefined): Prisma.MemberWhereInput =>
 /** Returns the caller and their organizations. */
 export async function getCurrentUser(
   deps: Deps,
-  { userId, organizationId, role, isApiKey }: Actor,
+  { userId, organizationId, role, apiKeyId }: Actor,
 ): Promise<CurrentUser> {
   const { members, ...user } = await deps.db.user.findUniqueOrThrow({
     where: { id: userId },
     include: {
       members: {
-        where: isApiKey ? { organizationId } : {},
+        where: apiKeyId === null ? {} : { organizationId },
         include: { organization: true },
         orderBy: [{ createdAt: 'asc' }, { organizationId: 'asc' }],
         take: MAX_ORGANIZATIONS,

@@ -6,7 +6,7 @@ import { requireModel } from '../agents/check.ts'
 import { publishEvents } from '../events/live/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/log/present.ts'
 import { type LockedSession, withLockedSession } from '../events/log/transaction.ts'
-import type { Actor } from '../kit/actor.ts'
+import { type Actor, NO_USER } from '../kit/actor.ts'
 import { createOnce } from '../kit/create-once.ts'
 import { conflict, DomainError, noSession } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
@@ -16,7 +16,14 @@ import type { Deps } from '../turns/deps.ts'
 import { nextTurn } from '../turns/queue.ts'
 import { startTurnSoon } from '../turns/start.ts'
 import { checkParts } from './check-parts.ts'
-import { type InsertedMessage, insertMessage, MAX_QUEUED_TURNS, type MessagePlace, type NewMessage } from './insert.ts'
+import {
+  type Author,
+  type InsertedMessage,
+  insertMessage,
+  MAX_QUEUED_TURNS,
+  type MessagePlace,
+  type NewMessage,
+} from './insert.ts'
 
 /**
  * Message that has been accepted. It is stored with the Idempotency-Key of its request, so its fields cannot be
@@ -40,15 +47,22 @@ export async function createMessage(
   const place = { organizationId: actor.organizationId, sessionId }
   return createOnce(attempt, {
     find: (turnId) => findAccepted(deps, { ...place, turnId: asUuid(turnId) }),
-    insert: (turnId) => acceptMessage(deps, { ...place, turnId: asUuid(turnId) }, input),
+    insert: (turnId) => acceptMessage(deps, { ...place, turnId: asUuid(turnId) }, authorOf(actor), input),
   })
 }
 
+const authorOf = ({ userId, apiKeyId }: Actor): Author => ({ userId: userId === NO_USER ? null : userId, apiKeyId })
+
 /** Checks and stores a message. The turn's id lets only one run of a request succeed; any other throws. */
-async function acceptMessage(deps: Deps, place: MessagePlace, input: CreateMessageRequest): Promise<AcceptedMessage> {
+async function acceptMessage(
+  deps: Deps,
+  place: MessagePlace,
+  author: Author,
+  input: CreateMessageRequest,
+): Promise<AcceptedMessage> {
   checkParts(input.message.content, 'message.content')
   const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
-  const message = { ...newMessage(place, input, modelId), traceparent: deps.tracing.traceparent() }
+  const message = { ...newMessage(place, input, modelId), author, traceparent: deps.tracing.traceparent() }
   const policy = input.on_busy ?? 'enqueue'
   const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
   return inserted ?? insertBusy(deps, message, policy)
@@ -137,7 +151,7 @@ function newMessage(
   place: MessagePlace,
   input: CreateMessageRequest,
   modelId: ModelId | null | undefined,
-): Omit<NewMessage, 'traceparent'> {
+): Omit<NewMessage, 'traceparent' | 'author'> {
   const { content } = input.message
   const controls = input.controls ? presentControls(input.controls, modelId) : undefined
   const message = {

@@ -12,11 +12,15 @@ export const MAX_QUEUED_TURNS = 1000
 /** Ids of a message, whose uuid is its turn's. */
 export type MessagePlace = { organizationId: string; sessionId: SessionId; turnId: TurnId }
 
+/** The caller who posts a message. A schedule is not a user. */
+export type Author = { userId: string | null; apiKeyId: string | null }
+
 /**
  * Message to insert. `controls` is JSON, `traceparent` the place of its request in a trace. `claim` is the fence of an
  * attempt that begins the turn at once, and claims its first step, if the turn is next.
  */
 export type NewMessage = MessagePlace & {
+  author: Author
   content: InputContentPart[]
   controls: string | null
   data: { message: Record<string, unknown> }
@@ -44,7 +48,7 @@ type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {
  */
 export async function insertMessage(
   db: Prisma.TransactionClient,
-  { organizationId, sessionId, turnId, content, controls, data, traceparent, claim = 0 }: NewMessage,
+  { organizationId, sessionId, turnId, author, content, controls, data, traceparent, claim = 0 }: NewMessage,
   when: 'always' | 'unless_waiting',
 ): Promise<InsertedMessage | undefined> {
   const activated = { turn_id: toId('turn', turnId), input_message_id: toId('message', turnId) }
@@ -66,8 +70,9 @@ export async function insertMessage(
       FROM before WHERE s.id = before.id
       RETURNING before.*, clock_timestamp() AS ts
     ), turn AS (
-      INSERT INTO turns (id, organization_id, session_id, input_sequence, controls, traceparent)
-      SELECT ${turnId}::uuid, organization_id, id, last_sequence + 1, ${controls}::jsonb, ${traceparent ?? null}
+      INSERT INTO turns (id, organization_id, session_id, agent_id, user_id, api_key_id, input_sequence, controls, traceparent)
+      SELECT ${turnId}::uuid, organization_id, id, agent_id, ${author.userId}::uuid, ${author.apiKeyId}::uuid,
+        last_sequence + 1, ${controls}::jsonb, ${traceparent ?? null}
       FROM session
     ), claim AS (
       INSERT INTO turn_steps (turn_id, step, fence, claims, process)

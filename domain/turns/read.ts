@@ -68,6 +68,13 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
   return presentTurn(row, await readPending(deps, row))
 }
 
+/** Reads turns of an organization by their uuids. Unknown turns are missing from the result. */
+export async function readTurns(deps: Deps, organizationId: string, ids: string[]): Promise<Map<string, Turn>> {
+  const rows = await deps.db.turn.findMany({ where: { id: { in: ids }, organizationId } })
+  const turns = await presentTurns(deps, rows)
+  return new Map(rows.map(({ id }, index) => [id, turns[index] as Turn]))
+}
+
 /**
  * Reads a session's last sequence, and then its oldest unfinished turn, which runs, waits for its client or is next.
  * Throws `not_found`.

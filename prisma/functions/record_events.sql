@@ -34,7 +34,7 @@
 --
 -- Two changes depend on the turn's earlier status. A waiting turn becomes active, and its workflow must be notified,
 -- when no call is pending any more. When a waiting turn ends, its session becomes active, unless another status is
--- announced.
+-- announced. The organization is told of a turn that ends or waits (note_organization_event).
 --
 -- Returns {outcome, events, ts, claims, next_turn_id}. `outcome` is
 --   appended      recorded, except events that were there already or are left out
@@ -212,6 +212,12 @@ BEGIN
       cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens,
       cost_usd = cost_usd + v_cost_usd
     WHERE organization_id = v_session.organization_id AND id = v_session.agent_id;
+  END IF;
+
+  IF v_has_ended OR v_turn_status = 'waiting' THEN
+    PERFORM note_organization_event(
+      v_session.organization_id, 'turn.' || v_turn_status, v_session.agent_id, p_session_id, p_turn_id, '{}'
+    );
   END IF;
 
   RETURN jsonb_build_object(

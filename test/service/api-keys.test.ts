@@ -239,7 +239,7 @@ describe('a credential that ends while a request is on its way', () => {
       userId: leaving.id,
       organizationId: DEFAULT_ORGANIZATION_UUID,
       role: 'member',
-      isApiKey: false,
+      apiKeyId: null,
     } as const
     const make = () => makeApiKey(service.platform.deps, actor, { name: 'X' }, { loginId })
     expect((await make()).apiKey.name).toBe('X')

@@ -13,7 +13,7 @@ export const ANYBODY: Actor = {
   organizationId: DEFAULT_ORGANIZATION_UUID,
   userId: ANONYMOUS_USER_UUID,
   role: 'admin',
-  isApiKey: false,
+  apiKeyId: null,
 }
 
 /** Creates a session with a message whose turn only the test itself writes to. */

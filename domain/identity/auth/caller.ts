@@ -40,7 +40,7 @@ export async function anonymousCaller(deps: Deps, wanted: Wanted): Promise<Calle
 }
 
 const ANYBODY: Caller = {
-  actor: { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID, role: 'admin', isApiKey: false },
+  actor: { organizationId: DEFAULT_ORGANIZATION_UUID, userId: ANONYMOUS_USER_UUID, role: 'admin', apiKeyId: null },
   credential: undefined,
 }
 
@@ -80,11 +80,11 @@ async function identifyLogin(deps: Deps, token: string, wanted: Wanted): Promise
  */
 function choose(member: Membership | undefined, userId: string, { organizationId, isStrict }: Wanted): Actor {
   if (!member?.organizationId && !isStrict) {
-    return { organizationId: DEFAULT_ORGANIZATION_UUID, userId, role: 'member', isApiKey: false }
+    return { organizationId: DEFAULT_ORGANIZATION_UUID, userId, role: 'member', apiKeyId: null }
   }
   const isOther = isStrict && organizationId !== undefined && member?.organizationId !== organizationId
   if (!member?.organizationId || isOther) throw notFound('Organization')
-  return { organizationId: member.organizationId, userId, role: member.role, isApiKey: false }
+  return { organizationId: member.organizationId, userId, role: member.role, apiKeyId: null }
 }
 
 type KeyRow = {
@@ -119,7 +119,7 @@ async function identifyApiKey(deps: Deps, key: string): Promise<Caller | undefin
   }
   const { id, userId, organizationId, role, scopes } = row
   return {
-    actor: { organizationId, userId, role, isApiKey: true },
+    actor: { organizationId, userId, role, apiKeyId: id },
     credential: { id, organizationId, expiresAt: row.expiresAt ?? undefined, scopes },
   }
 }

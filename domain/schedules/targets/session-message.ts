@@ -1,6 +1,6 @@
 import type { SessionId } from '../../../contract/kit/ids.ts'
 import type { CreateMessageRequest, InputContentPart } from '../../../contract/messages.ts'
-import type { Actor } from '../../kit/actor.ts'
+import { type Actor, NO_USER } from '../../kit/actor.ts'
 import { DomainError } from '../../kit/errors.ts'
 import { asUuid, fromId } from '../../kit/ids.ts'
 import { createMessage } from '../../messages/create.ts'
@@ -10,16 +10,13 @@ import type { BegunExecution } from './begun-execution.ts'
 import type { SessionMessageInput } from './inputs.ts'
 import type { TargetResult } from './result.ts'
 
-/** No user: a schedule continues after its creator has left. */
-const NO_USER = '00000000-0000-0000-0000-000000000000'
-
 /**
  * Posts the message of an execution, to a new session if the schedule names an agent. Turn and session have the
  * execution's id, so repeated runs create only one of each.
  */
 export async function postMessage(deps: Deps, execution: BegunExecution, signal: AbortSignal): Promise<TargetResult> {
   const { id: uuid, organizationId, schedule } = execution
-  const actor: Actor = { organizationId, userId: NO_USER, role: 'member', isApiKey: false }
+  const actor: Actor = { organizationId, userId: NO_USER, role: 'member', apiKeyId: null }
   // Parsed when it was written; erased when the session was deleted.
   const input = schedule.targetInput as Partial<SessionMessageInput>
   if (input.message === undefined) return unusable('The session of the schedule was deleted.')
