@@ -97,6 +97,7 @@ export const tables: Record<string, string> = {
   face_sessions: "the ids that faces' clients have for sessions; test/service/ai-sdk.test.ts reads them",
   turns: 'GET /v1/sessions/{session_id}/turns',
   events: 'GET /v1/sessions/{session_id}/events',
+  organization_events: 'ids of sessions and turns, which are read elsewhere',
   session_files: 'GET /v1/sessions/{session_id}/fs',
   session_file_chunks: 'GET /v1/sessions/{session_id}/fs/{path*}',
   session_file_totals: 'numbers that follow from the files',

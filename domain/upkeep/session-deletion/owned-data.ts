@@ -10,6 +10,7 @@ const OWNED = [
   'session_values',
   'session_secrets',
   'call_secrets',
+  'organization_events',
 ]
 
 /**

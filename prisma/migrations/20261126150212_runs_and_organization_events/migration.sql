@@ -1,4 +1,7 @@
 -- AlterTable
+ALTER TABLE "organizations" ADD COLUMN     "last_event" BIGINT NOT NULL DEFAULT 0;
+
+-- AlterTable
 ALTER TABLE "turns" ADD COLUMN     "agent_id" UUID,
 ADD COLUMN     "api_key_id" UUID,
 ADD COLUMN     "user_id" UUID;
@@ -18,13 +21,8 @@ CREATE TABLE "organization_events" (
     CONSTRAINT "organization_events_pkey" PRIMARY KEY ("position")
 );
 
--- CreateTable
-CREATE TABLE "organization_event_counts" (
-    "organization_id" UUID NOT NULL,
-    "count" BIGINT NOT NULL,
-
-    CONSTRAINT "organization_event_counts_pkey" PRIMARY KEY ("organization_id")
-);
+-- CreateIndex
+CREATE INDEX "organization_events_session_id_idx" ON "organization_events"("session_id");
 
 -- CreateIndex
 CREATE INDEX "organization_events_created_at_idx" ON "organization_events"("created_at");
@@ -39,9 +37,6 @@ UPDATE turns SET agent_id = s.agent_id FROM sessions s WHERE s.id = turns.sessio
 
 -- AddForeignKey
 ALTER TABLE "organization_events" ADD CONSTRAINT "organization_events_organization_id_fkey" FOREIGN KEY ("organization_id") REFERENCES "organizations"("id") ON DELETE CASCADE ON UPDATE CASCADE;
-
--- AddForeignKey
-ALTER TABLE "organization_event_counts" ADD CONSTRAINT "organization_event_counts_organization_id_fkey" FOREIGN KEY ("organization_id") REFERENCES "organizations"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
 -- Copied from prisma/functions/note_organization_event.sql, which has the manual.
 CREATE OR REPLACE FUNCTION note_organization_event(
