@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 
-const LIMIT_MS = 60_000
+const LIMIT_MS = 120_000
 const END_OF_COMMAND = '--- end of command'
 
 /** A command of the page, and the lines that it shows below it. */
@@ -62,6 +62,28 @@ const run = (script: string, cwd: string): Promise<string> =>
   })
 
 /**
+ * Returns the script of a section's commands. A command after a pause is repeated until it shows what the page shows: no
+ * pause is long enough on a busy machine.
+ */
+function toScript({ commands }: Section): string[] {
+  return commands.map(({ text, shown }, index) => {
+    if (PAUSE.test(text)) return ':'
+    return PAUSE.test(commands[index - 1]?.text ?? '') ? repeated(text, shown) : text
+  })
+}
+
+const PAUSE = /^sleep \d+$/
+
+function repeated(text: string, shown: string[]): string {
+  const patterns = shown.filter((line) => line !== '…').map((line) => patternOf(line).source)
+  const enough = [...new Set(patterns)].map((pattern) => {
+    const count = patterns.filter((other) => other === pattern).length
+    return `[ "$(grep -cP '${pattern}' <<<"$SHOWN")" -ge ${count} ]`
+  })
+  return `for _ in {1..200}; do SHOWN=$(${text}\n); ${enough.join(' && ')} && break; sleep 0.3; done; echo "$SHOWN"`
+}
+
+/**
  * Runs the commands of sections in one shell, in a folder. `others` replaces texts that differ here. Returns the output
  * of each section together with the next one's, because a stream in the background may go on.
  */
@@ -70,7 +92,7 @@ export async function carryOut(
   cwd: string,
   others: [string, string][],
 ): Promise<Map<string, string>> {
-  const commands = sections.flatMap(({ title, commands }) => commands.map(({ text }) => ({ title, text })))
+  const commands = sections.flatMap((section) => toScript(section).map((text) => ({ title: section.title, text })))
   const script = commands.map(({ text }) => `${text}\necho; echo '${END_OF_COMMAND}' $?`).join('\n')
   const here = others.reduce((text, [there, here]) => text.replaceAll(there, here), script)
   // Streams in the background last until then.
