@@ -21,6 +21,11 @@ export type ModelRequest = {
   providerData?: ReadonlyMap<string, ProviderData>
   tools: ToolSpec[]
   reasoningEffort?: string | undefined
+  /**
+   * Limit on the tokens of the answer, thinking included, at least `MIN_OUTPUT_TOKENS`. An answer that reaches it ends
+   * with the reason `length`. Without it, or above it, the model's own limit holds.
+   */
+  maxOutputTokens?: number | undefined
   /** Number of model calls that the session made before this one. A retry of a call keeps its number. */
   callIndex: number
   /** Number of previous failures of this call. */
@@ -46,6 +51,9 @@ export type ModelPart =
       responseId?: string | undefined
       providerData?: ProviderData | undefined
     }
+
+/** Smallest limit on output tokens that all protocols accept. */
+export const MIN_OUTPUT_TOKENS = 16
 
 /** Maximum number of calls in an answer, the providers' own limit. An answer with more is malformed. */
 export const MAX_CALLS = 128

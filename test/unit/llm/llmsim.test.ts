@@ -33,6 +33,27 @@ describe('llmsim-default', () => {
   })
 })
 
+describe('the limit of a call', () => {
+  it('ends an answer there', async () => {
+    const asked = await ask(llmsim('llmsim-lorem-40'), { maxOutputTokens: 16 })
+    expect(asked.textDeltas).toHaveLength(16)
+    expect(asked.finish).toMatchObject({ finishReason: 'length', usage: { output_tokens: 16 } })
+  })
+
+  it('leaves a shorter answer as it is', async () => {
+    const asked = await ask(llmsim('llmsim-default'), { maxOutputTokens: 20 })
+    expect(asked.parts).toEqual((await ask(llmsim('llmsim-default'))).parts)
+  })
+
+  it('leaves out the tool calls after it', async () => {
+    const text = 'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen'
+    const script = [{ text, tool_calls: [{ name: 'add', arguments: {} }] }]
+    const systemPrompt = ['```llmsim', JSON.stringify(script), '```'].join('\n')
+    const asked = await ask(llmsim('llmsim-script'), { systemPrompt, maxOutputTokens: 16 })
+    expect(asked).toMatchObject({ text, calls: [], finish: { finishReason: 'length' } })
+  })
+})
+
 describe('llmsim-echo', () => {
   const echo = llmsim('llmsim-echo')
 

@@ -1,3 +1,4 @@
+import type { ModelRequest } from '../../../domain/models/llm/model.ts'
 import type { ModelSettings } from '../../../domain/models/llm/providers/create-model.ts'
 import { ask, failureOf, messageOf, userSays } from './ask.ts'
 import { PROTOCOLS, useFakes } from './protocols.ts'
@@ -8,10 +9,10 @@ const { start } = useFakes()
 async function sent(
   type: ModelSettings['type'],
   settings: Partial<ModelSettings>,
-  reasoningEffort: string | undefined,
+  changes: Pick<ModelRequest, 'reasoningEffort' | 'maxOutputTokens'>,
 ): Promise<Record<string, unknown>> {
   const { fake, model } = await start(type, [{ text: ['ok'] }], settings)
-  const asked = await ask(model, { messages: [userSays('Hi')], reasoningEffort })
+  const asked = await ask(model, { messages: [userSays('Hi')], ...changes })
   expect(asked).toMatchObject({ error: undefined, text: 'ok' })
   return Object(fake.requests[0]?.body)
 }
@@ -33,7 +34,7 @@ describe('an effort', () => {
     ['a-new-model', undefined, true, { reasoning: undefined, ...encrypted }],
     ['a-new-model', undefined, undefined, { reasoning: undefined, include: undefined }],
   ])('of %s on openai: %s (model thinks: %s)', async (model, effort, isReasoning, expected) => {
-    expect(pick(await sent('openai', { model, isReasoning }, effort), expected)).toEqual(expected)
+    expect(pick(await sent('openai', { model, isReasoning }, { reasoningEffort: effort }), expected)).toEqual(expected)
   })
 
   const adaptive = { type: 'adaptive', display: 'summarized' }
@@ -62,7 +63,9 @@ describe('an effort', () => {
     ['a-new-model', 'xhigh', undefined, { max_tokens: 8192, thinking: { type: 'enabled', budget_tokens: 6554 } }],
     ['a-new-model', 'none', 30_000, { max_tokens: 30_000, thinking: { type: 'disabled' } }],
   ])('of %s on anthropic: %s (at most %s tokens)', async (model, effort, maxOutputTokens, expected) => {
-    expect(pick(await sent('anthropic', { model, maxOutputTokens }, effort), expected)).toEqual(expected)
+    expect(pick(await sent('anthropic', { model, maxOutputTokens }, { reasoningEffort: effort }), expected)).toEqual(
+      expected,
+    )
   })
 
   it.each<[string, string | undefined, boolean | undefined, object | undefined]>([
@@ -75,13 +78,17 @@ describe('an effort', () => {
     ['gemini-2.0-flash', 'none', false, undefined],
     ['gemini-2.0-flash', undefined, false, undefined],
   ])('of %s on gemini: %s (model thinks: %s)', async (model, effort, isReasoning, thinkingConfig) => {
-    const body = await sent('gemini', { model, isReasoning }, effort)
+    const body = await sent('gemini', { model, isReasoning }, { reasoningEffort: effort })
     expect(body.generationConfig).toEqual(thinkingConfig === undefined ? {} : { thinkingConfig })
   })
 
   it('goes to openai_completions as it is', async () => {
-    expect(await sent('openai_completions', {}, 'xhigh')).toMatchObject({ reasoning_effort: 'xhigh' })
-    expect(await sent('openai_completions', { isReasoning: false }, 'none')).not.toHaveProperty('reasoning_effort')
+    expect(await sent('openai_completions', {}, { reasoningEffort: 'xhigh' })).toMatchObject({
+      reasoning_effort: 'xhigh',
+    })
+    expect(await sent('openai_completions', { isReasoning: false }, { reasoningEffort: 'none' })).not.toHaveProperty(
+      'reasoning_effort',
+    )
   })
 
   it.each(PROTOCOLS)('that $type does not know is refused, without a request', async ({ type }) => {
@@ -95,6 +102,34 @@ describe('an effort', () => {
     const { model } = await start(type, [{ status: 400, message: 'This model does not think.' }])
     const failure = failureOf(await ask(model, { messages: [userSays('Hi')], reasoningEffort: 'high' }))
     expect(failure).toMatchObject({ retryable: false, message: 'Acme answered 400: This model does not think.' })
+  })
+})
+
+describe('the limit of a call', () => {
+  const thinking = { type: 'disabled' }
+  it.each<[ModelSettings['type'], string, Partial<ModelSettings>, string | undefined, number, object]>([
+    ['openai', 'gpt-5', {}, undefined, 500, { max_output_tokens: 500 }],
+    ['openai', 'gpt-5', { maxOutputTokens: 400 }, 'high', 500, { max_output_tokens: 400 }],
+    ['openai_completions', 'some-model', {}, undefined, 500, { max_tokens: 500 }],
+    ['openai_completions', 'gpt-5', {}, 'low', 500, { max_completion_tokens: 500, max_tokens: undefined }],
+    ['anthropic', 'claude-sonnet-4-5', { maxOutputTokens: 64_000 }, undefined, 500, { max_tokens: 500 }],
+    ['anthropic', 'claude-sonnet-4-5', {}, 'high', 500, { max_tokens: 500, thinking }],
+    ['anthropic', 'claude-sonnet-4-20250514', {}, 'high', 1024, { max_tokens: 1024, thinking }],
+    [
+      'anthropic',
+      'claude-sonnet-4-5',
+      {},
+      'high',
+      10_000,
+      { max_tokens: 10_000, thinking: { type: 'enabled', budget_tokens: 6000 } },
+    ],
+    ['anthropic', 'claude-sonnet-4-5', { maxOutputTokens: 64_000 }, undefined, 99_000, { max_tokens: 64_000 }],
+    ['anthropic', 'claude-opus-4-6', {}, 'high', 500, { max_tokens: 500, output_config: { effort: 'high' } }],
+    ['anthropic', 'a-new-model', {}, 'low', 2000, { max_tokens: 2000 }],
+    ['gemini', 'gemini-2.5-pro', {}, undefined, 500, { generationConfig: { maxOutputTokens: 500 } }],
+  ])('of %s %s (%j, effort %s): %i', async (type, model, settings, reasoningEffort, maxOutputTokens, expected) => {
+    const body = await sent(type, { model, ...settings }, { reasoningEffort, maxOutputTokens })
+    expect(pick(body, expected)).toEqual(expected)
   })
 })
 

@@ -13,7 +13,7 @@ export function anthropic(settings: ExplicitSettings): Protocol {
     optionsKey: 'anthropic',
     returnedFields: { thinking: ['signature', 'redactedData'], text: [], tool_call: [] },
     toCall: (call, effort) => {
-      const { thinking, ...limits } = toLimits(settings, effort)
+      const { thinking, ...limits } = toLimits(settings, effort, call.maxOutputTokens)
       return {
         ...call,
         ...withCachePoints(withoutBlankText(call.prompt), call.tools ?? []),
@@ -41,15 +41,25 @@ const THINKING_SHARES: Record<Exclude<Effort, 'none'>, number> = {
 /** Matches Claude's models whose limits and ways of thinking the SDK knows: from the fourth generation on. */
 const IS_KNOWN = /claude-(?!instant|v?[123]\b)/
 
+/** Matches known models that think within a budget, to which the SDK gives a share of the model's limit. */
+const THINKS_IN_BUDGET = /claude-[a-z]+-4(?!-[6-9])/
+
 /**
  * Returns the limit on tokens and on thinking within it. For models unknown to the SDK, it would add the tokens for
- * thinking and exceed the model's limit.
+ * thinking and exceed the limit of the model, and for models that think within a budget the limit of the call, `callLimit`.
  */
-function toLimits({ model, maxOutputTokens }: ExplicitSettings, effort: Effort | undefined) {
-  if (IS_KNOWN.test(model)) return { maxOutputTokens, reasoning: effort }
-  const limit = maxOutputTokens ?? DEFAULT_MAX_TOKENS
+function toLimits(
+  { model, maxOutputTokens }: ExplicitSettings,
+  effort: Effort | undefined,
+  callLimit: number | undefined,
+) {
+  const isOwn = callLimit === undefined || !THINKS_IN_BUDGET.test(model)
+  if (IS_KNOWN.test(model) && isOwn) return { maxOutputTokens: callLimit ?? maxOutputTokens, reasoning: effort }
+  const limit = callLimit ?? maxOutputTokens ?? DEFAULT_MAX_TOKENS
   if (effort === undefined) return { maxOutputTokens: limit }
-  if (effort === 'none') return { maxOutputTokens: limit, thinking: { thinking: { type: 'disabled' } } }
+  // A budget must be below the limit.
+  if (effort === 'none' || limit <= MIN_THINKING_TOKENS)
+    return { maxOutputTokens: limit, thinking: { thinking: { type: 'disabled' } } }
   const budgetTokens = Math.max(MIN_THINKING_TOKENS, Math.round(limit * THINKING_SHARES[effort]))
   // The SDK adds the budget to the limit again.
   return {

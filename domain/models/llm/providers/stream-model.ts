@@ -44,6 +44,7 @@ const isEffort = (effort: string): effort is Effort => EFFORTS.includes(effort)
 function toCall(request: ModelRequest, protocol: Protocol, settings: ExplicitSettings): LanguageModelV4CallOptions {
   const { reasoningEffort: effort, tools, signal } = request
   const { source, isReasoning, providerName } = settings
+  const limit = request.maxOutputTokens
   if (effort !== undefined && !isEffort(effort)) {
     throw new ModelError(`${providerName} does not know this reasoning effort.`, { retryable: false })
   }
@@ -51,6 +52,8 @@ function toCall(request: ModelRequest, protocol: Protocol, settings: ExplicitSet
     prompt: toPrompt(request, { source, images: protocol.images }),
     tools: toTools(tools),
     abortSignal: signal,
+    // Providers refuse a limit above the model's own.
+    ...(limit === undefined ? {} : { maxOutputTokens: Math.min(limit, settings.maxOutputTokens ?? limit) }),
   }
   // A model that never thinks might refuse the option.
   return protocol.toCall(call, effort === 'none' && isReasoning === false ? undefined : effort)

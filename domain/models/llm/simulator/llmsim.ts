@@ -30,6 +30,11 @@ type Answer = { tokens: Iterable<string>; outputTokens: number; delayMs?: number
  * (`llmsim-lorem-200-long`). Undefined for any other name.
  */
 export function llmsim(modelName: string): Model | undefined {
+  const model = modelNamed(modelName)
+  return model && ((request) => (request.maxOutputTokens === undefined ? model(request) : cutOff(model, request)))
+}
+
+function modelNamed(modelName: string): Model | undefined {
   switch (modelName) {
     case 'llmsim-default':
       return modelOf(() => ({ tokens: DEFAULT_ANSWER, outputTokens: DEFAULT_ANSWER.length }))
@@ -90,5 +95,21 @@ async function* stream(request: ModelRequest, answer: Answer): AsyncIterable<Mod
       output_tokens: answer.outputTokens,
     },
     finishReason: 'stop',
+  }
+}
+
+/** Ends an answer at the call's limit, as providers do. A part of thinking or text counts as a token. */
+async function* cutOff(model: Model, request: ModelRequest): AsyncIterable<ModelPart> {
+  const { maxOutputTokens: limit = Number.POSITIVE_INFINITY, systemPrompt, messages } = request
+  let tokens = 0
+  for await (const part of model(request)) {
+    if (part.type === 'tool_call') tokens += estimateTokens(JSON.stringify(part.call))
+    else if (part.type !== 'finish') tokens++
+    if (tokens > limit) {
+      const usage = { input_tokens: estimateInputTokens(systemPrompt, messages), output_tokens: limit }
+      return yield { type: 'finish', usage, finishReason: 'length' }
+    }
+    const isOver = part.type === 'finish' && part.usage.output_tokens > limit
+    yield isOver ? { ...part, usage: { ...part.usage, output_tokens: limit } } : part
   }
 }
