@@ -25,6 +25,7 @@ import { addDocs } from './pages/docs.ts'
 import { addJoinPage } from './pages/join-page.ts'
 import { agentRoutes } from './routes/agents.ts'
 import { authRoutes } from './routes/auth.ts'
+import { budgetRoutes } from './routes/budgets.ts'
 import { capabilityRoutes } from './routes/capabilities.ts'
 import { databaseRoutes } from './routes/databases.ts'
 import { durableRoutes } from './routes/durable.ts'
@@ -98,6 +99,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   capabilityRoutes(handle, deps)
   durableRoutes(handle, deps, options.streams)
   scheduleRoutes(handle, deps)
+  budgetRoutes(handle, deps)
   addFaces(options.faces, handle, deps, options)
   addJoinPage(router, options.apiPrefix, options.console !== undefined)
   if (options.console) addConsole(router, { prefix: options.apiPrefix, ...options.console })

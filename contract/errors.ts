@@ -39,6 +39,8 @@ export const TurnErrorCode = z
     'turn_too_old',
     'answer_too_long',
     'too_many_tool_calls',
+    'budget_exceeded',
+    'price_unknown',
     'timeout',
     'internal_error',
   ])

@@ -1,5 +1,6 @@
 import { agentEndpoints } from './agents.ts'
 import { authEndpoints } from './auth.ts'
+import { budgetEndpoints } from './budgets.ts'
 import { capabilityEndpoints } from './capabilities.ts'
 import { databaseEndpoints } from './databases.ts'
 import { durableEndpoints } from './durable.ts'
@@ -20,6 +21,7 @@ import { sessionEndpoints } from './sessions.ts'
 import { skillEndpoints } from './skills.ts'
 import { storageEndpoints } from './storage.ts'
 import { organizationTurnEndpoints, turnEndpoints } from './turns.ts'
+import { usageEndpoints } from './usage.ts'
 import { userEndpoints } from './users.ts'
 
 /** Operations of the service, in the order in which a reader of the API reference needs them. */
@@ -41,6 +43,8 @@ export const endpoints: Endpoint[] = [
   llmModelEndpoints,
   scheduleEndpoints,
   executionEndpoints,
+  budgetEndpoints,
+  usageEndpoints,
   organizationEndpoints,
   memberEndpoints,
   invitationEndpoints,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { TurnBudget } from './budgets.ts'
 import { DateTime, listOf, type TokenUsage, textUpTo, unsupported } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { ImageId, ModelId, ModelRef, SessionId, wireId } from './kit/ids.ts'
@@ -154,6 +155,7 @@ export const CreateMessageRequest = z
     model: unsupported('give controls.model_id'),
     model_id: unsupported('give controls.model_id'),
     stream: z.literal(false, { error: `is not supported; ${STREAM}` }).nullish(),
+    budget: TurnBudget.nullish(),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
       description:
         'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all queued turns.',

@@ -294,6 +294,10 @@ const turns = {
     .default(DAY_SECS)
     .describe('Seconds that a turn may run, without the time in which it waits for people.'),
   MAX_TURN_ITERATIONS: whole(1, 1000).default(100).describe('Model calls that a turn may make.'),
+  BUDGET_UNKNOWN_PRICES: z
+    .enum(['refuse', 'allow'])
+    .default('refuse')
+    .describe('Model calls with an unknown price, in turns with a budget in USD: `refuse` fails the turn.'),
   CLIENT_TOOL_TIMEOUT: longSeconds
     .default(DAY_SECS)
     .describe("Seconds that a turn waits for the results of its client's tools."),

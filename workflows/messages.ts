@@ -92,6 +92,8 @@ export type TurnErrorCode =
   | 'turn_too_old'
   | 'answer_too_long'
   | 'too_many_tool_calls'
+  | 'budget_exceeded'
+  | 'price_unknown'
   | 'timeout'
   | 'internal_error'
 

@@ -204,6 +204,8 @@ const KNOWN_CODES: TurnErrorCode[] = [
   'turn_too_old',
   'answer_too_long',
   'too_many_tool_calls',
+  'budget_exceeded',
+  'price_unknown',
   'timeout',
 ]
 

@@ -13,6 +13,7 @@ export type IdPrefix =
   | 'provider'
   | 'mcp'
   | 'skill'
+  | 'budget'
   | 'harness'
 
 /** UUID of one kind of object. Ids have this form everywhere except on the wire. */
@@ -91,6 +92,8 @@ export const McpServerId = idOf('mcp')
 export type McpServerId = Uuid<'mcp'>
 export const SkillId = idOf('skill')
 export type SkillId = Uuid<'skill'>
+export const BudgetId = idOf('budget')
+export type BudgetId = Uuid<'budget'>
 export const HarnessId = idOf('harness')
 export type HarnessId = Uuid<'harness'>
 export const OrganizationId = idOf('org')

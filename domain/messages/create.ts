@@ -1,3 +1,4 @@
+import type { TurnBudget } from '../../contract/budgets.ts'
 import type { WireEvent } from '../../contract/events.ts'
 import type { ModelId, SessionId, TurnId } from '../../contract/kit/ids.ts'
 import type { Controls, CreateMessageRequest, InputControls, Message } from '../../contract/messages.ts'
@@ -11,6 +12,7 @@ import { createOnce } from '../kit/create-once.ts'
 import { conflict, DomainError, noSession } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
 import { asUuid, toId } from '../kit/ids.ts'
+import { insertTurnBudget } from '../spending/budgets.ts'
 import { type Cancelled, cancelUnfinished, notifyCancelled } from '../turns/control/cancel.ts'
 import type { Deps } from '../turns/deps.ts'
 import { nextTurn } from '../turns/queue.ts'
@@ -64,8 +66,9 @@ async function acceptMessage(
   const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
   const message = { ...newMessage(place, input, modelId), author, traceparent: deps.tracing.traceparent() }
   const policy = input.on_busy ?? 'enqueue'
-  const inserted = policy === 'enqueue' ? await enqueue(deps, message) : undefined
-  return inserted ?? insertBusy(deps, message, policy)
+  const isAlone = policy === 'enqueue' && input.budget == null
+  const inserted = isAlone ? await enqueue(deps, message) : undefined
+  return inserted ?? insertBusy(deps, message, policy, input.budget ?? undefined)
 }
 
 async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMessage | undefined> {
@@ -101,7 +104,12 @@ type BusyPolicy = NonNullable<CreateMessageRequest['on_busy']>
 /**
  * Stores a message under the session's lock, because the decision about unfinished turns needs an unchanging record.
  */
-async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): Promise<AcceptedMessage> {
+async function insertBusy(
+  deps: Deps,
+  message: NewMessage,
+  policy: BusyPolicy,
+  budget: TurnBudget | undefined,
+): Promise<AcceptedMessage> {
   const done = await withLockedSession(deps, message, async (session) => {
     const unfinished = await session.db.turn.findMany({
       where: { sessionId: session.id, finishedAt: null },
@@ -122,6 +130,7 @@ async function insertBusy(deps: Deps, message: NewMessage, policy: BusyPolicy): 
     const cancelled = await cancelForBusyPolicy(session, head, policy)
     const inserted = await insertMessage(session.db, message, 'always')
     if (inserted === undefined) throw noSession()
+    if (budget !== undefined) await insertTurnBudget(session.db, message, budget)
     const events = presentInserted(deps, inserted)
     session.publish(message.turnId, events)
     return { cancelled, events, agentId: session.agentId, next: await nextTurn(session.db, session.id) }

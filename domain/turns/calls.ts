@@ -54,9 +54,9 @@ export async function readAct(
   const ofAct = Prisma.sql`turn_id = ${turnId}::uuid AND step LIKE ${stepSql.calls(iterationSql)}`
   const rows = await db.$queryRaw<Row[]>`
     SELECT act.iteration::int, act.exec_id AS "execId", act.ts AS "startedAt", act.data -> 'tool_calls' AS summaries,
-      (SELECT data #> '{message,content}' FROM events
-        WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = ${stepSql.reason(iterationSql)})
-        AS content,
+      coalesce((SELECT data #> '{message,content}' FROM events
+        WHERE turn_id = ${turnId}::uuid AND type = 'output.message.completed' AND step = ${stepSql.reason(iterationSql)}
+      ), '[]') AS content,
       (SELECT coalesce(jsonb_agg(question ORDER BY e.sequence), '[]')
         FROM events e CROSS JOIN jsonb_array_elements(e.data -> 'tool_calls') AS question
         WHERE turn_id = ${turnId}::uuid AND type = 'tool.call_requested' AND step LIKE ${stepSql.questions(iterationSql)})
@@ -86,9 +86,10 @@ function toCalls({ iteration, execId, summaries, content, started, completed }: 
 }
 
 const toQuestions = ({ iteration, execId, questions, completed }: Row): Call[] =>
-  questions.map(({ id, name, arguments: args }, position) => {
+  questions.map(({ id, name, arguments: args, kind }, position) => {
     const state = completed.includes(callStep(iteration, id)) ? 'completed' : 'open'
-    return { position, id, name, displayName: null, arguments: args, policy: 'client_side', execId, state }
+    const policy = kind === 'approval' ? 'requires_approval' : 'client_side'
+    return { position, id, name, displayName: null, arguments: args, policy, execId, state }
   })
 
 /** Returns the calls and questions that the client has not answered yet. */

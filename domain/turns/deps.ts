@@ -28,4 +28,6 @@ export type TurnLimits = {
   modelCallMs: number
   /** Age of a turn, without the time in which it waits for its client, beyond which it makes no further model call. */
   maxTurnMs: number
+  /** Whether budgets in USD let calls with an unknown price pass. */
+  mayBeUnpriced: boolean
 }

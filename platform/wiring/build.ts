@@ -250,6 +250,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     maxModelCalls: config.MAX_MODEL_CALLS,
     modelCallMs: config.MAX_MODEL_CALL_SECONDS * 1000,
     maxTurnMs: config.MAX_TURN_SECONDS * 1000,
+    mayBeUnpriced: config.BUDGET_UNKNOWN_PRICES === 'allow',
   },
   quotas: {
     llmProviders: config.LLM_MAX_PROVIDERS,

@@ -24,6 +24,7 @@
 --   iterations       number of model calls that begin with the event
 --   usage            {input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens}, added to the usage of the
 --                    turn, the session and its agent
+--   model            the name of the model that was called, for its usage
 --   cost_usd         the cost of a model call in USD, a decimal string, added to the cost of the turn, the session and
 --                    its agent; null when a price is unknown, which makes their sums unknown too
 --   error, error_code  why the turn failed
@@ -55,9 +56,11 @@ CREATE OR REPLACE FUNCTION record_events(
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   v_session record;
+  v_turn record;
   v_status turn_status;
   v_fence bigint;
   v_claims integer := 0;
+  v_nobody CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
   v_ts timestamptz(3);
   v_event record;
   v_sequence integer;
@@ -84,10 +87,11 @@ BEGIN
   -- Taken under the lock, so that times are in the order of the sequences.
   v_ts := clock_timestamp();
 
-  SELECT status INTO v_status FROM turns WHERE id = p_turn_id AND session_id = p_session_id;
+  SELECT status, user_id, api_key_id INTO v_turn FROM turns WHERE id = p_turn_id AND session_id = p_session_id;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'session_gone');
   END IF;
+  v_status := v_turn.status;
   IF v_status IN ('completed', 'failed', 'cancelled') THEN
     RETURN jsonb_build_object('outcome', 'turn_ended', 'next_turn_id', next_queued_turn(p_session_id));
   END IF;
@@ -214,6 +218,30 @@ BEGIN
     WHERE organization_id = v_session.organization_id AND id = v_session.agent_id;
   END IF;
 
+  IF v_announced ?| '{usage,cost_usd}' THEN
+    INSERT INTO usage_hours (
+      organization_id, hour, session_id, agent_id, user_id, api_key_id, model, calls, unpriced_calls, input_tokens,
+      output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd
+    )
+    VALUES (
+      v_session.organization_id, date_trunc('hour', v_ts, 'UTC'), p_session_id, coalesce(v_session.agent_id, v_nobody),
+      coalesce(v_turn.user_id, v_nobody), coalesce(v_turn.api_key_id, v_nobody), coalesce(v_announced ->> 'model', ''),
+      1, (v_cost_usd IS NULL)::integer, v_input_tokens, v_output_tokens, v_cache_read_tokens, v_cache_creation_tokens,
+      coalesce(v_cost_usd, 0)
+    )
+    ON CONFLICT (organization_id, hour, session_id, agent_id, user_id, api_key_id, model) DO UPDATE SET
+      calls = usage_hours.calls + 1,
+      unpriced_calls = usage_hours.unpriced_calls + excluded.unpriced_calls,
+      input_tokens = usage_hours.input_tokens + excluded.input_tokens,
+      output_tokens = usage_hours.output_tokens + excluded.output_tokens,
+      cache_read_tokens = usage_hours.cache_read_tokens + excluded.cache_read_tokens,
+      cache_creation_tokens = usage_hours.cache_creation_tokens + excluded.cache_creation_tokens,
+      cost_usd = usage_hours.cost_usd + excluded.cost_usd;
+    PERFORM settle_budgets(p_turn_id, p_step, v_cost_usd, v_input_tokens + v_output_tokens);
+  END IF;
+  IF v_has_ended THEN
+    PERFORM settle_budgets(p_turn_id, NULL, NULL, NULL);
+  END IF;
   IF v_has_ended OR v_turn_status = 'waiting' THEN
     PERFORM note_organization_event(
       v_session.organization_id, 'turn.' || v_turn_status, v_session.agent_id, p_session_id, p_turn_id, '{}'

@@ -33,14 +33,22 @@ const storing = [
 ]
 const question = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
 
+/** Usage is numbers only. */
+const KEPT = 'usage_hours'
+
 /** Counts a session's rows in the record by table. All counts are zero once it is gone. */
 async function countRows(id: string): Promise<Record<string, number>> {
   const { db } = service.platform.deps
   const sessionId = toUuid(id)
+  const tables = await tablesWith(db, SESSION_COLUMNS)
   return {
     sessions: await db.session.count({ where: { id: sessionId } }),
     deleted_sessions: await db.deletedSession.count({ where: { id: sessionId } }),
-    ...(await countOfSession(db, await tablesWith(db, SESSION_COLUMNS), sessionId)),
+    ...(await countOfSession(
+      db,
+      tables.filter(({ name }) => name !== KEPT),
+      sessionId,
+    )),
   }
 }
 
@@ -123,6 +131,19 @@ describe('deleting a session', () => {
     const [organizationId, agentId] = [toUuid(organization_id), toUuid(agent_id)]
     await service.platform.deps.db.faceSession.create({
       data: { organizationId, face: 'openai', agentId, externalId: 'a chat', sessionId: toUuid(id) },
+    })
+    const budget = await call(service.url, 'POST', '/v1/budgets', {
+      ...{ scope: 'session', session_id: id, limit_tokens: 1_000_000 },
+    })
+    await service.platform.deps.db.budgetReservation.create({
+      data: {
+        turnId: turn?.id ?? '',
+        step: 'reason:1',
+        budgetId: toUuid(budget.body.id),
+        amount: 2,
+        input: 1,
+        outputTokens: 1,
+      },
     })
     await expectOneOfEach(id)
     const { usage } = (await ask('GET', `/${id}`)).body

@@ -43,6 +43,7 @@ export type Ids = {
   idempotencyKey: string
   image: string
   skill: string
+  budget: string
   /** Ref of the skill as a capability. */
   skillRef: string
   /** Schedule that is disabled, and its execution, which has ended. */
@@ -83,6 +84,7 @@ export const unknownIds = (): Ids => ({
   idempotencyKey: `key-${newUuid()}`,
   image: newUuid(),
   skill: toId('skill', newUuid()),
+  budget: toId('budget', newUuid()),
   skillRef: `skill:${newUuid()}`,
   schedule: newUuid(),
   execution: newUuid(),
@@ -110,13 +112,25 @@ export async function createOwner(url: string): Promise<Owner> {
   const models = await addModel(ask, mark)
   const mcpServer = await addServer(ask, mark)
   const scheduled = await addSchedule(ask, mark)
+  const { id: budget } = await ask('POST', '/v1/budgets', { scope: 'organization', limit_usd: '1000' })
   return {
     ids: {
       ...models,
       ...scheduled,
       ...{ mcpServer, serverRef: `mcp:${toUuid(mcpServer)}` },
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
-      ...{ ...finished, ...waiting, toolCall, apiKey: apiKey.id, invitation, idempotencyKey, image, database, skill },
+      ...{
+        ...finished,
+        ...waiting,
+        toolCall,
+        apiKey: apiKey.id,
+        invitation,
+        idempotencyKey,
+        image,
+        database,
+        skill,
+        budget,
+      },
       skillRef: `skill:${SkillId.parse(skill)}`,
     },
     headers,

@@ -291,6 +291,27 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   ],
   'GET /v1/images/{image_id}/thumbnail': (_, other) => [{ path: other }, ...conditional(other)],
   'DELETE /v1/images/{image_id}': (_, other) => [{ path: other }, { path: { ...other, image: prefixed(other.image) } }],
+  'GET /v1/budgets': (_, { session }) => [list(), { query: { session_id: session } }],
+  'POST /v1/budgets': (_, other) => [
+    {
+      body: { scope: 'organization', limit_usd: '1000' },
+      headers: { 'Idempotency-Key': other.idempotencyKey },
+      succeeds: true,
+      creates: true,
+    },
+    ...Object.entries({ session: other.session, agent: other.agent, api_key: other.apiKey, user: other.user }).map(
+      ([scope, id]) => ({ body: { scope, [`${scope}_id`]: id, limit_tokens: 1 } }),
+    ),
+  ],
+  'GET /v1/budgets/{budget_id}': (_, other) => [{ path: other }],
+  'PATCH /v1/budgets/{budget_id}': (_, other) => [{ path: other, body: { limit_usd: '1' } }],
+  'DELETE /v1/budgets/{budget_id}': (_, other) => [{ path: other }],
+  'GET /v1/usage': (_, other) => [
+    list(),
+    ...Object.entries({
+      ...{ session_id: other.session, agent_id: other.agent, api_key_id: other.apiKey, user_id: other.user },
+    }).map(([name, id]) => ({ query: { [name]: id, group_by: 'session' }, succeeds: true as const })),
+  ],
   'GET /v1/skills': () => [list()],
   'POST /v1/skills': (_, other) => [
     {
@@ -421,6 +442,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   server_id: ids.mcpServer,
   image_id: ids.image,
   skill_id: ids.skill,
+  budget_id: ids.budget,
   capability_id: ids.skillRef,
   schedule_id: ids.schedule,
   execution_id: ids.execution,

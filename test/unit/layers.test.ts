@@ -37,6 +37,7 @@ const OWNERS: Record<string, string[]> = {
   pino: ['platform/', 'domain/kit/', 'domain/events/live/', 'api/http/'],
   preact: ['console/'],
   'prom-client': ['platform/metrics/'],
+  'csv-stringify': ['api/http/'],
   'rate-limiter-flexible': ['api/auth/'],
   re2js: ['domain/session-data/files/grep/'],
   sharp: ['domain/session-data/images/', 'domain/conversation/'],

@@ -106,8 +106,10 @@ export function createTranslation(options: TranslationOptions): Translation<Fram
       return calls.has(call.id) ? [] : inputOf({ ...call, isOurs: false })
     }
     approvals.add(call.id)
-    if (version === '5') return [approvalData(call)]
-    return [{ type: 'tool-approval-request', approvalId: call.id, toolCallId: call.id }]
+    // A turn that asks for budget has no call of a model for it.
+    const shown = calls.has(call.id) ? [] : inputOf({ ...call, isOurs: true })
+    if (version === '5') return [...shown, approvalData(call)]
+    return [...shown, { type: 'tool-approval-request', approvalId: call.id, toolCallId: call.id }]
   }
   const finishForClient = () => end({ type: 'finish', finishReason: 'tool-calls' })
 

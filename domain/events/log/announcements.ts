@@ -29,6 +29,8 @@ export type Announcement = {
    * the price is unknown, which makes the totals null.
    */
   costUsd?: string | null
+  /** Name of the model that was called. */
+  model?: string
   /** Reason for the end of the turn's answer, if it did not end by itself. */
   finishReason?: string
   failure?: { error: string; code: string | undefined }
@@ -47,7 +49,7 @@ export type Announcement = {
 type AnnouncingData = {
   message?: { content?: ContentPart[] }
   usage?: TokenUsage | null
-  metadata?: { cost_usd?: string | null }
+  metadata?: { cost_usd?: string | null; model?: string }
   error?: string
   error_code?: string
   finish_reason?: string
@@ -91,7 +93,8 @@ const rules: Record<EventType, Rule> = {
   'tool.progress': NOTHING,
   'tool.completed': { answersCall: true },
   'tool.call_requested': { sessionStatus: 'waitingfortoolresults', turnStatus: 'waiting' },
-  'llm.generation': ({ metadata }) => (metadata?.cost_usd === undefined ? NOTHING : { costUsd: metadata.cost_usd }),
+  'llm.generation': ({ metadata: { cost_usd, model } = {} }) =>
+    cost_usd === undefined ? NOTHING : { costUsd: cost_usd, ...(model === undefined ? {} : { model }) },
 }
 
 export function announces({ type, data }: { type: EventType; data: Record<string, unknown> }): Announcement {

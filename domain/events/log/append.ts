@@ -136,6 +136,7 @@ const toAnnounces = (announcement: Announcement) => ({
   begins_turn: announcement.beginsTurn,
   iterations: announcement.iterations,
   usage: announcement.usage,
+  model: announcement.model,
   cost_usd: announcement.costUsd,
   error: announcement.failure?.error,
   error_code: announcement.failure?.code,

@@ -28,6 +28,9 @@ export const callStep = (iteration: number, callId: string): string => `tool:${i
 export const questionStep = (iteration: number, round: number, callId: string): string =>
   `${actStep(iteration)}:${round}:${callId}`
 
+/** Returns the name of the question by which a turn asks for budget before a model call, or a LIKE pattern of all. */
+export const budgetStep = (iteration: number | '%'): string => `act:${iteration}:1:budget`
+
 /** Returns the name under which a report of a call's run is recorded once. `claim` counts the runs. */
 export const progressStep = (iteration: number, claim: number, report: number, callId: string): string =>
   `progress:${iteration}:${claim}:${report}:${callId}`

@@ -25,6 +25,21 @@ export function costOf(profile: Profile | undefined, usage: TokenUsage): string 
   return toDecimal({ digits: picodollars, scale: DECIMALS })
 }
 
+/** The most that a call's input and one token of its output can cost, in USD as exact decimals. */
+export type MostCost = { inputUsd: string; outputUsd: string }
+
+/** Returns the most that a call with an input of this length can cost. Null when the price is unknown. */
+export function mostCostOf(profile: Profile | undefined, inputTokens: number): MostCost | null {
+  if (profile?.cost === undefined) return null
+  const prices = pricesFor(profile.cost, toCount(inputTokens))
+  const perInput = Math.max(prices.input, prices.cache_read ?? 0, prices.cache_write ?? 0)
+  const inDollars = (digits: bigint) => toDecimal({ digits, scale: DECIMALS })
+  return {
+    inputUsd: inDollars(toCount(inputTokens) * perToken(perInput)),
+    outputUsd: inDollars(perToken(prices.output)),
+  }
+}
+
 /** Adds two costs exactly. Null if either is unknown. */
 export function addCosts(a: string | null, b: string | null): string | null {
   if (a === null || b === null) return null

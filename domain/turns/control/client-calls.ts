@@ -1,3 +1,4 @@
+import { BUDGET_TOOL } from '../../../contract/budgets.ts'
 import type { SessionId } from '../../../contract/kit/ids.ts'
 import {
   NOT_APPROVED,
@@ -12,6 +13,7 @@ import { actStep } from '../../events/log/steps.ts'
 import { withLockedSession } from '../../events/log/transaction.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { conflict, invalid, noSession } from '../../kit/errors.ts'
+import { raiseBudget } from '../../spending/raise.ts'
 import {
   type Act,
   awaitsClient,
@@ -104,6 +106,7 @@ export async function submitToolResults(
     if (!turn || !act || pending === 0) throw notWaiting()
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
+    for (const call of approvedBudgets(act, events)) await raiseBudget(db, turn.id, call.arguments)
     const appended = await append(turn.id, events)
     if (appended.outcome !== 'appended') throw notWaiting(' any more')
     // The record knows which calls have been requested by now.
@@ -118,6 +121,13 @@ export async function submitToolResults(
   }
   return { accepted: results.length, status: isWaiting ? 'waitingfortoolresults' : 'active' }
 }
+
+/** Returns the calls for more budget that the events approve. */
+const approvedBudgets = ({ questions }: Act, events: NewEvent[]): Call[] =>
+  questions.filter(
+    ({ id, name }) =>
+      name === BUDGET_TOOL && events.some(({ data }) => data.tool_call_id === id && data.success === true),
+  )
 
 const notWaiting = (since = '') => conflict(`The session is not waiting for tool results${since}`, 'not_waiting')
 
@@ -140,9 +150,13 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
   }
   const error = errorOf(result)
   const isApproval = call.policy === 'requires_approval' && error === undefined
-  // An approval is recorded as `tool.started`.
-  if (isApproval && isApproved(result.result, field)) return callStarted(act.iteration, act.execId, call)
-  if (act.questions.includes(call) && error === undefined) checkAnswer(result.result, field)
+  const isQuestion = act.questions.includes(call)
+  // The approval of a call that is to run is recorded as `tool.started`.
+  if (isApproval && isApproved(result.result, field)) {
+    if (isQuestion) return callCompleted(act.iteration, act.execId, call, toResult(result, error))
+    return callStarted(act.iteration, act.execId, call)
+  }
+  if (isQuestion && !isApproval && error === undefined) checkAnswer(result.result, field)
   if (!isApproval && error === undefined && result.result === undefined) {
     throw invalid(`${field}.result: is required, or error; null is a result, too`)
   }

@@ -4,6 +4,7 @@ import type { FailOutcome } from '../../../workflows/messages.ts'
 import { reasonStep } from '../../events/log/steps.ts'
 import { withLockedSession } from '../../events/log/transaction.ts'
 import { newUuid, toId } from '../../kit/ids.ts'
+import { describeReached } from '../../spending/raise.ts'
 import { endOpenCalls } from '../calls.ts'
 import type { Deps } from '../deps.ts'
 import { startNext } from '../queue.ts'
@@ -18,6 +19,8 @@ const SENTENCES: Record<TurnErrorCode, string> = {
   turn_too_old: 'The turn has run for longer than a turn may run.',
   answer_too_long: 'The answer of the model is too long.',
   too_many_tool_calls: 'The answer of the model calls more tools than one answer may call.',
+  budget_exceeded: 'A budget is used up.',
+  price_unknown: 'The price of the model is unknown, so the call cannot count towards a budget in USD.',
   timeout: 'The turn took longer than is allowed.',
   internal_error: 'The turn failed because of an error in the service.',
 }
@@ -43,7 +46,8 @@ export async function failTurn(
   const context = await loadTurnAlone(deps, turn, step)
   if (context === null) return 'ended'
   const turn_id = toId('turn', turn.turnId)
-  const error = (OF_MODELS.has(code) && context.attempts.error) || SENTENCES[code]
+  const ofBudget = code === 'budget_exceeded' ? await describeReached(deps, turn.turnId) : undefined
+  const error = ofBudget ?? ((OF_MODELS.has(code) && context.attempts.error) || SENTENCES[code])
   const appended = await withLockedSession(deps, turn, async (session) => {
     const execId = await lastExecution(session.db, turn, step)
     const data = { success: false, has_tool_calls: false, tool_call_count: 0, error }

@@ -174,7 +174,8 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
       providerData: context.providerData,
       tools: call.modelInput.tools,
       reasoningEffort: context.reasoningEffort,
-      callIndex: context.earlierCalls + call.iteration - 1,
+      maxOutputTokens: call.maxOutputTokens,
+      callIndex: context.earlierCalls + call.iteration - 1 - context.budgetQuestions,
       failures: context.attempts.failures,
       signal,
     })

@@ -23,4 +23,6 @@ export type ModelCall = {
   /** Aborts when the attempt's own does, and when the turn is ended elsewhere. */
   signal: AbortSignal
   startedAt: number
+  /** Limit on the tokens of the answer, below the model's own. */
+  maxOutputTokens?: number | undefined
 }

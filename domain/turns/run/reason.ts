@@ -9,6 +9,7 @@ import { costOf } from '../../models/llm/cost.ts'
 import { ModelError, type ModelToolCall } from '../../models/llm/model.ts'
 import { findProfile } from '../../models/llm/profiles/find.ts'
 import { openModel } from '../../models/llm-providers/open-model.ts'
+import { releaseBudgets } from '../../spending/reserve.ts'
 import { type RedactedCall, redactCall } from '../../tools/call-secrets/redact-call.ts'
 import { withDefaults } from '../../tools/capabilities/arguments/defaults.ts'
 import { freshen, isAnyStale } from '../../tools/capabilities/freshen.ts'
@@ -19,6 +20,7 @@ import type { TurnPlace } from '../turn-place.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
 import { appendAs, hasTooManyClaims, RightLost, waitForWorkflow, whileTurnRuns } from './attempt.ts'
+import { ASKS_FOR_BUDGET, spend } from './budget.ts'
 import type { ModelCall } from './model-call.ts'
 import {
   answerEvents,
@@ -51,6 +53,7 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   const context = await freshTurn(deps, loaded, step, attempt)
   if (context === 'ended' || context === null) return { outcome: 'ended' }
   if (context.attempts.succeeded === true) return recorded(deps, context, iteration)
+  if (context.attempts.hasAskedForBudget) return ASKS_FOR_BUDGET
   if (context.attempts.succeeded === false)
     return { outcome: 'failed', code: context.attempts.errorCode ?? 'llm_error' }
   const holder = holderOf(deps, context, attempt)
@@ -62,11 +65,13 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   // Before the attempt claims the step: a worker with another key leaves it to the next one.
   const ask = openModel(deps, turn.organizationId, model)
   const systemPrompt = await readSystemPrompt(deps, context)
-  const reasoned = await whileTurnRuns(deps, turn, attempt, ({ signal }) => {
+  const reasoned = await whileTurnRuns(deps, turn, attempt, async ({ signal }) => {
     const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
     const modelInput = buildModelInput({ ...context, systemPrompt, contextTokens })
     const place = { step, iteration, execId: newUuid(), attempt, signal, startedAt: Date.now() }
-    return callModel({ deps, context, model, profile, ask, systemPrompt, modelInput, ...place })
+    const call = { deps, context, model, profile, ask, systemPrompt, modelInput, ...place }
+    const budget = await spend({ call, before: () => eventsBefore(call) })
+    return 'outcome' in budget ? budget : callModel({ ...call, ...budget })
   })
   return reasoned === 'ended' ? { outcome: 'ended' } : reasoned
 }
@@ -112,8 +117,10 @@ async function recorded(deps: Deps, context: TurnContext, iteration: number): Pr
 
 async function callModel(call: ModelCall): Promise<Reasoned> {
   const { deps, context, iteration } = call
-  const before = iteration === 1 ? turnStartedEvents(context) : await previousAct(call)
-  const starting = append(call, [...before, ...own(call, [reasonStartedEvent(call), answerStartedEvent(call)])])
+  const starting = append(call, [
+    ...(await eventsBefore(call)),
+    ...own(call, [reasonStartedEvent(call), answerStartedEvent(call)]),
+  ])
   const claims = call.attempt.early?.holdsStep ? 1 : (await starting).claims
   call.attempt.early?.claimed()
   const { failures } = context.attempts
@@ -190,6 +197,10 @@ async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: Red
   return { outcome: 'act', model: call.model.name, ...plan }
 }
 
+/** Returns the events that come before the step's own. */
+const eventsBefore = async (call: ModelCall): Promise<NewEvent[]> =>
+  call.iteration === 1 ? turnStartedEvents(call.context) : previousAct(call)
+
 /** Returns `act.completed` for the calls of the step before, which end where this step begins. Empty without calls. */
 async function previousAct({ deps, context, iteration }: ModelCall): Promise<NewEvent[]> {
   const act = await readActOutcome(deps.db, context.turnId, iteration - 1)
@@ -216,7 +227,7 @@ async function recordFailure(call: ModelCall, error: ModelError): Promise<Reason
       ? callFailedEvents(call, sentence)
       : [retryingEvent(call, { attempt: failures, error: sentence, retry_after_ms: afterMs })]
   const state = { failures, waitedMs: { increment: afterMs ?? 0 }, error: sentence, errorCode: error.code ?? null }
-  await countFailure(call, own(call, events), state)
+  await countFailure(call, own(call, events), state, error.hasAnswered)
   if (afterMs !== undefined) {
     call.deps.metrics?.retried(call.model.provider.type)
     return { outcome: 'retry', failures, afterMs }
@@ -229,8 +240,11 @@ async function countFailure(
   { deps, context, step, attempt }: ModelCall,
   events: NewEvent[],
   state: Prisma.TurnStepUpdateInput,
+  hasAnswered: boolean,
 ): Promise<void> {
   const appended = await withLockedSession(deps, context, async (session) => {
+    // A provider that refuses a call does not charge for it.
+    if (context.hasBudgets && !hasAnswered) await releaseBudgets(session.db, context.turnId, step)
     const appended = await session.append(context.turnId, events, { step, fence: attempt.fence })
     if (appended.outcome === 'appended') {
       await session.db.turnStep.update({ where: { turnId_step: { turnId: context.turnId, step } }, data: state })

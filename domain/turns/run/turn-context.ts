@@ -5,10 +5,12 @@ import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
 import type { ConversationPage } from '../../conversation/read.ts'
 import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
+import { budgetStep, parseStep } from '../../events/log/steps.ts'
 import { toId } from '../../kit/ids.ts'
 import type { CatalogueModel } from '../../models/llm/catalogue.ts'
 import { chooseModel, type Stored, storedSql } from '../../models/llm/choose.ts'
 import type { AnswerFailure, ProviderData } from '../../models/llm/model.ts'
+import { hasBudgetsSql } from '../../spending/reserve.ts'
 import type { MessageSecrets } from '../../tools/call-secrets/places.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../tools/capabilities/resolve.ts'
 import { withinToolLimit } from '../../tools/capabilities/tool-limit.ts'
@@ -47,6 +49,9 @@ export type TurnContext = TurnPlace & {
   inputContent: string
   /** Number of model calls that the session made before this turn. */
   earlierCalls: number
+  /** Whether the turn counts towards a budget, and how often it has asked for more: each time instead of a model call. */
+  hasBudgets: boolean
+  budgetQuestions: number
   /**
    * State left by earlier attempts of the step: the fence of the latest if there was one, whether the process lives in
    * which that runs without an activity, how many answers failed, the waits between them in ms, the last error, and the
@@ -60,6 +65,8 @@ export type TurnContext = TurnPlace & {
     succeeded: boolean | null
     error: string | null
     errorCode: AnswerFailure | null
+    /** Whether the step has asked for more budget and not called its model. */
+    hasAskedForBudget: boolean
   }
 }
 
@@ -80,6 +87,9 @@ type Row = Configuration & {
   agentModelId: string | null
   storedModels: Stored
   earlierCalls: number
+  hasBudgets: boolean
+  budgetQuestions: number
+  hasAskedForBudget: boolean
   fence: number | null
   holderLives: boolean
   failures: number | null
@@ -170,6 +180,8 @@ async function load(
     secrets,
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
+    hasBudgets: row.hasBudgets,
+    budgetQuestions: row.budgetQuestions,
     attempts: {
       fence: row.fence ?? undefined,
       holderLives: row.holderLives,
@@ -178,6 +190,7 @@ async function load(
       succeeded: row.succeeded,
       error: row.error,
       errorCode: row.errorCode,
+      hasAskedForBudget: row.hasAskedForBudget,
     },
   }
 }
@@ -208,6 +221,11 @@ const readTurn = (
     ${configurationSql}, a.default_model_id AS "agentModelId",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
+    ${hasBudgetsSql} AS "hasBudgets",
+    (SELECT count(*)::int FROM events WHERE turn_id = t.id AND type = 'tool.call_requested'
+      AND step LIKE ${budgetStep('%')}) AS "budgetQuestions",
+    EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'tool.call_requested'
+      AND step = ${budgetStep(parseStep(step)?.iteration ?? 0)}) AS "hasAskedForBudget",
     ${storedSql(deps.models.predefined, NAMED_MODELS)} AS "storedModels",
     p.fence::float8, ${livesSql(Prisma.sql`-p.fence`)} AS "holderLives", p.failures, p.waited_ms AS "waitedMs", p.error,
     p.error_code AS "errorCode",

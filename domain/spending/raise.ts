@@ -1,0 +1,71 @@
+import { BUDGET_TOOL } from '../../contract/budgets.ts'
+import type { RequestedCall } from '../../contract/turns.ts'
+import { Prisma } from '../../prisma/generated/client.ts'
+import type { Deps } from '../kit/deps.ts'
+import { fromId, toId } from '../kit/ids.ts'
+import { presentCost } from '../kit/usage.ts'
+
+type Row = {
+  id: string
+  scope: string
+  isInUsd: boolean
+  limit: Prisma.Decimal
+  step: Prisma.Decimal
+  spent: Prisma.Decimal
+  period: 'total' | 'day' | 'month'
+  onReached: 'stop' | 'ask'
+}
+
+const columns = Prisma.sql`id, scope::text, is_in_usd AS "isInUsd", "limit" + raised AS limit, step, spent, period::text,
+  on_reached::text AS "onReached"`
+
+/** Returns the call by which a turn asks to raise a budget that is used up. Undefined if the budget only stops turns. */
+export async function budgetQuestion(
+  { db }: Pick<Deps, 'db'>,
+  budgetId: string,
+  callId: string,
+): Promise<RequestedCall | undefined> {
+  const [row] = await db.$queryRaw<Row[]>`SELECT ${columns} FROM budgets WHERE id = ${budgetId}::uuid`
+  if (row?.onReached !== 'ask') return undefined
+  const amount = (sum: Prisma.Decimal) => `${presentCost(sum)} ${row.isInUsd ? 'USD' : 'tokens'}`
+  const args = {
+    budget_id: toId('budget', row.id),
+    scope: row.scope,
+    period: row.period,
+    limit: amount(row.limit),
+    spent: amount(row.spent),
+    raise_by: amount(row.step),
+  }
+  return { id: callId, name: BUDGET_TOOL, arguments: args, kind: 'approval' }
+}
+
+/** Raises the budget of an approved call by its step, in the approval's transaction. */
+export async function raiseBudget(
+  db: Prisma.TransactionClient,
+  turnId: string,
+  { budget_id }: Record<string, unknown>,
+): Promise<void> {
+  // It locks the budgets, and begins their periods.
+  await db.$queryRaw`SELECT budgets_of_turn(${turnId}::uuid)::text`
+  await db.$executeRaw`
+    UPDATE budgets SET raised = raised + step, told = 0, updated_at = now() WHERE id = ${fromId(String(budget_id))}::uuid`
+}
+
+const SCOPES: Record<string, string> = {
+  turn: "The turn's budget",
+  session: "The session's budget",
+  agent: "The agent's budget",
+  api_key: "The API key's budget",
+  user: "The user's budget",
+  organization: "The organization's budget",
+}
+const PERIODS = { total: '', day: ' a day', month: ' a month' }
+
+/** Returns a sentence that names a used-up budget of a turn. Undefined if there is none any more. */
+export async function describeReached({ db }: Pick<Deps, 'db'>, turnId: string): Promise<string | undefined> {
+  const [row] = await db.$queryRaw<Row[]>`
+    SELECT ${columns} FROM budgets WHERE id = ANY (budgets_of_turn(${turnId}::uuid)) AND told = 100 ORDER BY id LIMIT 1`
+  if (row === undefined) return undefined
+  const unit = row.isInUsd ? 'USD' : 'tokens'
+  return `${SCOPES[row.scope]} of ${presentCost(row.limit)} ${unit}${PERIODS[row.period]} is used up.`
+}
