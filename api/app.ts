@@ -39,6 +39,7 @@ import { llmProviderRoutes } from './routes/llm-providers.ts'
 import { mcpServerRoutes } from './routes/mcp-servers.ts'
 import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
+import { organizationEventRoutes } from './routes/organization-events.ts'
 import { organizationRoutes } from './routes/organizations.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
 import { sessionRoutes } from './routes/sessions.ts'
@@ -87,6 +88,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   sessionRoutes(handle, deps)
   messageRoutes(handle, deps, options.streams)
   eventRoutes(handle, deps, options.streams)
+  organizationEventRoutes(handle, deps, options.streams)
   turnRoutes(handle, deps)
   llmProviderRoutes(handle, deps)
   llmModelRoutes(handle, deps)

@@ -15,6 +15,7 @@ import { llmProviderEndpoints } from './llm-providers.ts'
 import { mcpServerEndpoints } from './mcp-servers.ts'
 import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
+import { organizationEventEndpoints } from './organization-events.ts'
 import { organizationEndpoints } from './organizations.ts'
 import { executionEndpoints, scheduleEndpoints } from './schedules.ts'
 import { sessionEndpoints } from './sessions.ts'
@@ -30,6 +31,7 @@ export const endpoints: Endpoint[] = [
   agentEndpoints,
   messageEndpoints,
   eventEndpoints,
+  organizationEventEndpoints,
   turnEndpoints,
   organizationTurnEndpoints,
   fileEndpoints,

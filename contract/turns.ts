@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { TurnErrorCode } from './errors.ts'
-import { CostUsd, DateTime, jsonUpTo, listOf, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
+import { CostUsd, DateTime, jsonUpTo, listOf, nameUpTo, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { SessionId, TurnId, wireId } from './kit/ids.ts'
 import { pagination } from './kit/query.ts'
@@ -99,6 +99,17 @@ export const SubmittedToolResults = z
   .meta({ id: 'SubmittedToolResults' })
 export type SubmittedToolResults = z.infer<typeof SubmittedToolResults>
 
+export const ToolCallLease = z
+  .object({
+    expires_at: DateTime,
+    expires_in_ms: z.int().min(0).meta({ description: 'Time for which the lease was given. Renew it after a third.' }),
+  })
+  .meta({ id: 'ToolCallLease' })
+export type ToolCallLease = z.infer<typeof ToolCallLease>
+
+const holder = nameUpTo(128).meta({ description: 'Any text that no other program has, such as a random one.' })
+const ofToolCall = z.object({ session_id: SessionId, tool_call_id: z.string().min(1) })
+
 const TOOL_RESULTS_BODY_BYTES = 16 * 1024 * 1024
 
 export const turnEndpoints = group(
@@ -145,6 +156,28 @@ export const turnEndpoints = group(
       bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,
       responses: { 200: SubmittedToolResults },
       errors: [409],
+    },
+    leaseToolCall: {
+      operationId: 'leaseToolCall',
+      method: 'POST',
+      at: '/tool-calls/{tool_call_id}/lease',
+      summary: "Leases a pending call of a client's tool, or renews the lease",
+      description:
+        'Keeps several programs from running one call. While the lease lasts, another holder gets 409 with Retry-After. It is ' +
+        'advice: the first result counts, with or without a lease, and ends it. A call that is not pending gets 409 not_waiting.',
+      params: ofToolCall,
+      body: z.object({ holder }).meta({ id: 'LeaseToolCallRequest' }),
+      responses: { 200: ToolCallLease },
+      errors: [409],
+    },
+    releaseToolCall: {
+      operationId: 'releaseToolCall',
+      method: 'DELETE',
+      at: '/tool-calls/{tool_call_id}/lease',
+      summary: "Ends a holder's lease, if it has one",
+      params: ofToolCall,
+      query: z.object({ holder }),
+      responses: { 204: null },
     },
   },
 )

@@ -319,6 +319,9 @@ const retention = {
   SCHEDULE_EXECUTION_RETENTION_SECS: longSeconds
     .default(90 * DAY_SECS)
     .describe('Seconds that executions of schedules are kept.'),
+  ORGANIZATION_EVENT_RETENTION_SECS: longSeconds
+    .default(7 * DAY_SECS)
+    .describe("Seconds that the events of an [organization's stream](guides/events-and-tools.md) are kept."),
 }
 
 const quotas = {

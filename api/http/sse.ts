@@ -11,8 +11,8 @@ import { endWithin, writeInPieces } from './back-pressure.ts'
 import { createStreamPlaces } from './sse-limits.ts'
 
 /**
- * Settings of streams. Clients are asked to reconnect after `cycleMs` (stream of a session) or `monitoringCycleMs`. The
- * stream of a turn lasts until the turn ends.
+ * Settings of streams. Clients are asked to reconnect after `cycleMs` (stream of a session or an organization) or
+ * `monitoringCycleMs`. The stream of a turn lasts until the turn ends.
  */
 export type SseOptions = {
   cycleMs: number
@@ -64,8 +64,10 @@ export type StreamRequest = {
   /** Credential that the stream does not outlive. */
   credential: Credential | undefined
   kind: 'session' | 'turn' | 'monitoring'
-  /** Session of the stream; undefined for a monitoring stream. */
+  /** Session of the stream; undefined for a stream of monitoring or of an organization. */
   sessionId: string | undefined
+  /** Id after which the events begin. `connected` has it where a stream begins with the present: its client may lose the connection before an event. */
+  startId?: string
   /**
    * Headers of a stream in another protocol's form: its frames have data only, and a stream that the server ends breaks
    * off, because there is no event to announce it with. They are read once `open` has resolved.
@@ -80,6 +82,7 @@ export type SseEvent = Partial<Pick<EventLine, 'type'>> & Pick<EventLine, 'line'
 
 /** Reason for a client that needs another token before it reconnects. */
 const CREDENTIAL_ENDED = 'credential_ended'
+const CONNECTED = { type: 'connected', line: '{"status":"connected"}' }
 const FLUSH_MS = 5000
 const RETRY_MS = 100
 /** Number of characters from which joined frames are written. */
@@ -176,16 +179,17 @@ function every(ms: number, work: () => Promise<void>): { stop(): void } {
 
 type Pace = Pick<SseOptions, 'heartbeatMs' | 'stalledMs' | 'flushMs'> & {
   isForeign: boolean
+  startId: string | undefined
   expiresAt?: Date | undefined
   cycleMs: number
 }
 
-function paceOf({ cycleMs, monitoringCycleMs, ...same }: SseOptions, { kind, foreign }: StreamRequest): Pace {
+function paceOf({ cycleMs, monitoringCycleMs, ...same }: SseOptions, { kind, foreign, startId }: StreamRequest): Pace {
   const jitter = 1 + CYCLE_JITTER * (2 * Math.random() - 1)
   const cyclesMs = { session: cycleMs, monitoring: monitoringCycleMs, turn: Number.POSITIVE_INFINITY }
   const isForeign = foreign !== undefined
   const heartbeatMs = isForeign ? Math.min(same.heartbeatMs, FOREIGN_HEARTBEAT_MS) : same.heartbeatMs
-  return { ...same, heartbeatMs, isForeign, cycleMs: cyclesMs[kind] * jitter }
+  return { ...same, heartbeatMs, isForeign, startId, cycleMs: cyclesMs[kind] * jitter }
 }
 
 type SseEvents = AsyncGenerator<SseEvent[], string>
@@ -233,7 +237,7 @@ async function run(
     if (!res.writableNeedDrain) res.write(': heartbeat\n\n')
   }, pace.heartbeatMs)
   try {
-    if (!pace.isForeign) res.write(frame({ type: 'connected', line: '{"status":"connected"}' }, RETRY_MS))
+    if (!pace.isForeign) res.write(frame({ ...CONNECTED, ...(pace.startId && { id: pace.startId }) }, RETRY_MS))
     // There is no farewell to a client that has gone, and none after the end of a turn.
     const { data: reason } = DisconnectReason.safeParse(await relay(res, events, ended.signal, pace))
     if (reason !== undefined && pace.isForeign) return void res.destroy()

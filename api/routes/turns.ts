@@ -2,6 +2,7 @@ import { organizationTurnEndpoints, turnEndpoints } from '../../contract/turns.t
 import type { Deps } from '../../domain/deps.ts'
 import { cancelTurns } from '../../domain/turns/control/cancel.ts'
 import { submitToolResults } from '../../domain/turns/control/client-calls.ts'
+import { leaseToolCall, releaseToolCall } from '../../domain/turns/control/leases.ts'
 import { getTurn, listTurns, listWaitingTurns } from '../../domain/turns/read.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
@@ -22,4 +23,11 @@ export function turnRoutes(handle: Handle, deps: Deps): void {
   handle(turnEndpoints.submitToolResults, async ({ actor, params, body }) =>
     reply(200, await submitToolResults(deps, actor, params.session_id, body)),
   )
+  handle(turnEndpoints.leaseToolCall, async ({ actor, params, body }) =>
+    reply(200, await leaseToolCall(deps, actor, params, body.holder)),
+  )
+  handle(turnEndpoints.releaseToolCall, async ({ actor, params, query }) => {
+    await releaseToolCall(deps, actor, params, query.holder)
+    return reply(204, undefined)
+  })
 }

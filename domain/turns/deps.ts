@@ -20,6 +20,8 @@ export type TurnLimits = {
   maxTurnIterations: number
   /** Time that a turn waits for the results of a client's tools. */
   clientToolTimeoutMs: number
+  /** Time for which a program holds a pending call of a client's tool, unless it renews its lease. */
+  toolCallLeaseMs: number
   /** Time that a model may send nothing before its call counts as failed. */
   modelIdleTimeoutMs: number
   /** Number of model calls that a process makes at once. One owner gets at most four fifths. */

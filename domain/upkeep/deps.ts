@@ -7,6 +7,13 @@ export type Deps = Below & {
 }
 
 /**
- * Retention times. Sessions are kept since something happened in them, 0 for ever. Deltas are kept after their message is complete, executions after they were recorded.
+ * Retention times. Sessions are kept since something happened in them, 0 for ever. Deltas are kept after their message is
+ * complete, executions and organizations' events after they were recorded.
  */
-export type Retention = { sessionsMs: number; deltasMs: number; idempotencyKeysMs: number; executionsMs: number }
+export type Retention = {
+  sessionsMs: number
+  deltasMs: number
+  idempotencyKeysMs: number
+  executionsMs: number
+  organizationEventsMs: number
+}

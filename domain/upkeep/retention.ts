@@ -3,8 +3,10 @@ import { forgetSeeds } from '../identity/auth/api-keys.ts'
 import { deleteOldLogins } from '../identity/auth/log-in.ts'
 import { deleteOldInvitations, forgetInvitationSeeds } from '../identity/invitations/retention.ts'
 import { deleteOldKeys } from '../kit/idempotency-keys.ts'
+import { deleteOldOrganizationEvents } from '../organization-events/retention.ts'
 import { deleteOldExecutions, removeDeletedSchedules } from '../schedules/retention.ts'
 import { deleteAbandonedUploads } from '../session-data/images/retention.ts'
+import { deleteOldLeases } from '../turns/control/leases.ts'
 import type { Deps } from './deps.ts'
 import { deleteOldSessions } from './session-deletion/retention.ts'
 
@@ -25,6 +27,8 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await deleteAbandonedUploads(deps, signal)
   await deleteOldExecutions(deps, deps.retention.executionsMs, signal)
   await removeDeletedSchedules(deps, signal)
+  await deleteOldOrganizationEvents(deps, deps.retention.organizationEventsMs, signal)
+  await deleteOldLeases(deps, signal)
   const deleted = await deleteOldDeltas(deps, deps.retention.deltasMs, signal)
   await deleteOldSessions(deps, deps.retention.sessionsMs, signal)
   return deleted

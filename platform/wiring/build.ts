@@ -67,6 +67,7 @@ export type Platform = {
 }
 
 const DAY_MS = 86_400_000
+const TOOL_CALL_LEASE_MS = 30_000
 const CHECK_MS = 5000
 const CHECK_WITHOUT_REDIS_MS = 500
 
@@ -246,6 +247,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
   limits: {
     maxTurnIterations: config.MAX_TURN_ITERATIONS,
     clientToolTimeoutMs: config.CLIENT_TOOL_TIMEOUT * 1000,
+    toolCallLeaseMs: TOOL_CALL_LEASE_MS,
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
     maxModelCalls: config.MAX_MODEL_CALLS,
     modelCallMs: config.MAX_MODEL_CALL_SECONDS * 1000,
@@ -275,6 +277,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     deltasMs: config.DELTA_RETENTION_SECS * 1000,
     idempotencyKeysMs: config.IDEMPOTENCY_KEY_RETENTION_SECS * 1000,
     executionsMs: config.SCHEDULE_EXECUTION_RETENTION_SECS * 1000,
+    organizationEventsMs: config.ORGANIZATION_EVENT_RETENTION_SECS * 1000,
   },
 })
 

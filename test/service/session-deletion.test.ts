@@ -127,6 +127,8 @@ describe('deleting a session', () => {
     const [turn] = await service.platform.deps.db.turn.findMany({ where: { sessionId: toUuid(id) } })
     const since = new Date(Date.now() + 3_600_000)
     await service.platform.deps.db.waitingStep.create({ data: { turnId: turn?.id ?? '', iteration: 1, since } })
+    const lease = { turnId: turn?.id ?? '', toolCallId: 'a call', holder: 'a program', expiresAt: since }
+    await service.platform.deps.db.toolCallLease.create({ data: lease })
     const { agent_id, organization_id } = (await ask('GET', `/${id}`)).body
     const [organizationId, agentId] = [toUuid(organization_id), toUuid(agent_id)]
     await service.platform.deps.db.faceSession.create({

@@ -144,6 +144,11 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, query: { turn_id: other.turn } },
     { path: own, query: { turn_id: other.turn } },
   ],
+  // Without an id that is refused, the answer is a stream without an end.
+  'GET /v1/events/sse': (_, other): Request[] => [
+    { query: { agent_id: other.agent, since_id: '999999999' } },
+    { query: { since_id: other.event } },
+  ],
   'GET /v1/turns': () => [list()],
   'GET /v1/sessions/{session_id}/turns': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/turns/{turn_id}': (own, other) => [
@@ -163,6 +168,14 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: atWaiting(own), body: resultOf(other) },
     { path: atWaiting(other), body: resultOf(own) },
   ],
+  'POST /v1/sessions/{session_id}/tool-calls/{tool_call_id}/lease': (own, other) =>
+    leasesOf(own, other).map((path) => ({ path, body: { holder: 'theirs' } })),
+  'DELETE /v1/sessions/{session_id}/tool-calls/{tool_call_id}/lease': (own, other) =>
+    leasesOf(own, other).map((path) => {
+      const request = { path, query: { holder: 'theirs' } }
+      // A holder without a lease has nothing to end.
+      return path.session === own.waitingSession ? { ...request, succeeds: true } : request
+    }),
 
   'GET /v1/sessions/{session_id}/fs': (_, other): Request[] => [
     { path: other },
@@ -419,6 +432,8 @@ const storing = (own: Ids, other: Ids): Request[] =>
     ...(path?.session === own.session ? { succeeds: true, creates: true } : {}),
   }))
 const atWaiting = (ids: Ids): Ids => ({ ...ids, session: ids.waitingSession, turn: ids.waitingTurn })
+const leasesOf = (own: Ids, other: Ids): Ids[] =>
+  [other, { ...own, toolCall: other.toolCall }, { ...other, toolCall: own.toolCall }].map(atWaiting)
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
 /** Path parameters that belong to no organization. `path` exists as a file in each owner's session. */
@@ -433,6 +448,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   name: ids.database,
   key: ids.mark,
   turn_id: ids.turn,
+  tool_call_id: ids.toolCall,
   org: ids.organization,
   key_id: ids.apiKey,
   user_id: ids.user,

@@ -34,6 +34,7 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/sessions/{session_id}/messages': ofSessions,
   'GET /v1/sessions/{session_id}/events': ofSessions,
   'GET /v1/sessions/{session_id}/sse': STREAM,
+  'GET /v1/events/sse': STREAM,
   'GET /v1/turns': () => list(),
   'GET /v1/sessions/{session_id}/turns': ofSessions,
   'GET /v1/sessions/{session_id}/turns/{turn_id}': ({ session, turn, waitingSession, waitingTurn }) => [
@@ -103,6 +104,7 @@ export const tables: Record<string, string> = {
   budgets: 'GET /v1/budgets',
   usage_hours: 'GET /v1/usage',
   organization_events: 'ids of sessions and turns, which are read elsewhere',
+  organization_events: 'ids of sessions and turns, which are read elsewhere; GET /v1/events/sse streams them',
   session_files: 'GET /v1/sessions/{session_id}/fs',
   session_file_chunks: 'GET /v1/sessions/{session_id}/fs/{path*}',
   session_file_totals: 'numbers that follow from the files',

@@ -109,6 +109,8 @@ export async function submitToolResults(
     for (const call of approvedBudgets(act, events)) await raiseBudget(db, turn.id, call.arguments)
     const appended = await append(turn.id, events)
     if (appended.outcome !== 'appended') throw notWaiting(' any more')
+    const toolCallId = { in: results.map(({ tool_call_id }) => tool_call_id) }
+    await db.toolCallLease.deleteMany({ where: { turnId: turn.id, toolCallId } })
     // The record knows which calls have been requested by now.
     const { status } = await db.turn.findUniqueOrThrow({ where: { id: turn.id }, select: { status: true } })
     return { turn, isWaiting: status === 'waiting', at: appended.at }
@@ -131,7 +133,8 @@ const approvedBudgets = ({ questions }: Act, events: NewEvent[]): Call[] =>
 
 const notWaiting = (since = '') => conflict(`The session is not waiting for tool results${since}`, 'not_waiting')
 
-const runningTurn = (db: Prisma.TransactionClient, sessionId: string) =>
+/** Finds the turn of a session that runs or waits. */
+export const runningTurn = (db: Prisma.TransactionClient, sessionId: string) =>
   db.turn.findFirst({
     where: { sessionId, finishedAt: null, status: { in: ['active', 'waiting'] } },
     select: { id: true, status: true },
