@@ -1,8 +1,10 @@
 import { type ClientOptions, createConnection } from './connection.ts'
 import { type Operations, table } from './generated/operations.ts'
-import type { CreateSessionRequest } from './generated/types.gen.ts'
+import type { CreateSessionRequest, StreamedOrganizationEvent } from './generated/types.gen.ts'
 import { type CallOptions, createOperations } from './operation.ts'
+import { followEvents, type OrganizationEventOptions } from './organization.ts'
 import { repeated, SOME_PATIENCE } from './retry.ts'
+import { type ServeOptions, serveTools } from './serve-tools.ts'
 import { createSessionClient, newKey, type SessionClient } from './session.ts'
 
 /** All operations by the tags of the API reference, and functions that follow sessions. */
@@ -12,6 +14,16 @@ export type Client = Omit<Operations, 'sessions'> & {
     create(session?: CreateSessionRequest, options?: CallOptions): Promise<SessionClient>
   }
   session(id: string): SessionClient
+  /**
+   * Yields what happens in all sessions of the organization, in order and each once, until the signal aborts. An event of
+   * the type `gap` says that earlier ones were deleted. Throws ApiError if reconnecting cannot help.
+   */
+  followEvents(options?: OrganizationEventOptions): AsyncGenerator<StreamedOrganizationEvent, void, undefined>
+  /**
+   * Answers the calls of client-side tools in all sessions of an agent, until the signal aborts. Of several such programs,
+   * one runs each call. Throws ApiError if reconnecting cannot help.
+   */
+  serveTools(options: ServeOptions): Promise<void>
 }
 
 /** Creates a client. It opens no connection before the first request. */
@@ -32,5 +44,7 @@ export function createClient(options: ClientOptions): Client {
       },
     },
     session,
+    followEvents: (options) => followEvents(connection, options),
+    serveTools: (options) => serveTools(connection, operations, options),
   }
 }

@@ -16,6 +16,8 @@ export type FollowOptions = {
   silenceMs?: number | undefined
   /** Called with false when a failure interrupts the events, and with true when they resume. */
   onConnected?: ((isConnected: boolean) => void) | undefined
+  /** Called when a stream begins: events that happen from then on will come. */
+  onBegin?: (() => void) | undefined
 }
 
 const SILENCE_MS = 45_000
@@ -31,7 +33,7 @@ const GOOD_AFTER_MS = 10_000
 export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
   options: FollowOptions,
 ): AsyncGenerator<E, void, undefined> {
-  const { open, signal, patience = ENDLESS_PATIENCE, silenceMs = SILENCE_MS, onConnected } = options
+  const { open, signal, patience = ENDLESS_PATIENCE, silenceMs = SILENCE_MS, onConnected, onBegin } = options
   let { after } = options
   let sequence = Number.NEGATIVE_INFINITY
   let failures = 0
@@ -57,7 +59,12 @@ export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
           if (isReceiving) failures = 0
           break
         }
-        if (frame.event === 'connected') continue
+        if (frame.event === 'connected') {
+          // A stream that begins with the present says where that is.
+          after = frame.id ?? after
+          onBegin?.()
+          continue
+        }
         const event: E = JSON.parse(frame.data)
         if (typeof event.sequence === 'number') {
           if (event.sequence <= sequence) continue

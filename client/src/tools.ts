@@ -45,27 +45,8 @@ export function createToolRunner(
     const get = (limited: AbortSignal) => api.turns.get({ session_id, turn_id }, { signal: limited })
     return (await repeated(get, ENDLESS_PATIENCE, signal)).pending_tool_calls.map(({ id }) => id)
   }
-  const submit = (result: ClientToolResult, signal: AbortSignal) =>
-    repeated(
-      (limited) => api.turns.submitToolResults({ session_id, tool_results: [result] }, { signal: limited }),
-      // The turn waits for the result without a limit.
-      ENDLESS_PATIENCE,
-      signal,
-    )
-  const run = async (call: RequestedCall, tool: ToolFunction, signal: AbortSignal) => {
-    const result = await resultOf(call, tool)
-    try {
-      await submit(result, signal)
-    } catch (error) {
-      if (!isRefused(error)) throw error
-      // The result may be too large; the turn would wait for another one. If the call is no longer pending, the
-      // service refuses this, too.
-      const reason = { tool_call_id: call.id, error: `The result was refused: ${error.message}` }
-      await submit(reason, signal).catch((second) => {
-        if (!isRefused(second)) throw second
-      })
-    }
-  }
+  const run = async (call: RequestedCall, tool: ToolFunction, signal: AbortSignal) =>
+    submitResult(api, session_id, await resultOf(call, tool), signal)
   return async (calls, turnId, signal) => {
     const pending = isResumed ? await readPending(turnId, signal) : undefined
     const open = pending === undefined ? calls : calls.filter(({ id }) => pending.includes(id))
@@ -77,7 +58,35 @@ export function createToolRunner(
   }
 }
 
-async function resultOf(call: RequestedCall, tool: ToolFunction): Promise<ClientToolResult> {
+/** Submits a result until the service takes or refuses it. */
+export async function submitResult(
+  api: Operations,
+  session_id: string,
+  result: ClientToolResult,
+  signal: AbortSignal,
+): Promise<void> {
+  const submit = (one: ClientToolResult) =>
+    repeated(
+      (limited) => api.turns.submitToolResults({ session_id, tool_results: [one] }, { signal: limited }),
+      // The turn waits for the result without a limit.
+      ENDLESS_PATIENCE,
+      signal,
+    )
+  try {
+    await submit(result)
+  } catch (error) {
+    if (!isRefused(error)) throw error
+    // The result may be too large; the turn would wait for another one. If the call is no longer pending, the service
+    // refuses this, too.
+    const reason = { tool_call_id: result.tool_call_id, error: `The result was refused: ${error.message}` }
+    await submit(reason).catch((second) => {
+      if (!isRefused(second)) throw second
+    })
+  }
+}
+
+/** Runs a tool. Its error is a result, too. */
+export async function resultOf(call: RequestedCall, tool: ToolFunction): Promise<ClientToolResult> {
   try {
     // A result that cannot be converted to JSON is an error of the tool, too.
     const json = JSON.stringify(await tool(call.arguments, call)) ?? 'null'

@@ -86,10 +86,11 @@ const joined = (parts: Json[], step = 0): string =>
 
 describe('the package', () => {
   it.concurrent("compiles with the programs of its README and of the service's", async () => {
-    const [program = '', ofTools = ''] = await programsIn('client/README.md')
+    const [program = '', ofTools = '', served = ''] = await programsIn('client/README.md')
     const [first = ''] = await programsIn('README.md')
     expect(await project.compile(`declare const console: { log(text: string): void }\n${first}`)).toBe('')
     expect(await project.compile(`declare const console: { log(...what: unknown[]): void }\n${ofTools}`)).toBe('')
+    expect(await project.compile(`declare const console: { log(...what: unknown[]): void }\n${served}`)).toBe('')
     const wrong = [
       'await client.sessions.get({ session_id: 1 })',
       'await client.sessions.get()',

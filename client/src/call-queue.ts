@@ -1,0 +1,88 @@
+/** Call that some program is to answer. */
+export type QueuedCall = { session_id: string; turn_id: string; id: string }
+
+export type CallQueue<C extends QueuedCall> = {
+  /** Adds a call unless it is known or the queue is full. */
+  add(call: C): void
+  /** Forgets the calls of a turn, and aborts the running ones. */
+  drop(turnId: string): void
+  /** Forgets all calls, and resolves when no work is left. */
+  close(): Promise<void>
+}
+
+type QueueOptions<C> = {
+  /** Number of calls that are worked on at once. */
+  concurrency: number
+  /** Works on a call. Returns the time in ms after which to try again; undefined when the call is over. */
+  work(call: C, signal: AbortSignal): Promise<number | undefined>
+  /** Called when there is room again after calls were left out. */
+  onRoom(): void
+  onFailure(error: unknown): void
+}
+
+type Entry<C> = { call: C; ended: AbortController; timer?: ReturnType<typeof setTimeout>; isReady: boolean }
+
+/** Maximum number of known calls. Others are left out until there is room. */
+const MAX_CALLS = 1000
+
+/** Creates a queue of calls that works on some at once, and again on calls that somebody else had. */
+export function createCallQueue<C extends QueuedCall>(options: QueueOptions<C>): CallQueue<C> {
+  const { concurrency, work, onRoom, onFailure } = options
+  const known = new Map<string, Entry<C>>()
+  const running = new Set<Promise<void>>()
+  let isClosed = false
+  let isShort = false
+
+  const run = async (key: string, entry: Entry<C>): Promise<void> => {
+    const againMs = await work(entry.call, entry.ended.signal).catch((error: unknown) => onFailure(error))
+    if (typeof againMs === 'number' && !entry.ended.signal.aborted) {
+      entry.timer = setTimeout(() => {
+        entry.isReady = true
+        fill()
+      }, againMs)
+      return
+    }
+    known.delete(key)
+    if (!isShort || isClosed || known.size > MAX_CALLS / 2) return
+    isShort = false
+    onRoom()
+  }
+  const fill = () => {
+    for (const [key, entry] of known) {
+      if (isClosed || running.size >= concurrency) return
+      if (!entry.isReady) continue
+      entry.isReady = false
+      const done = run(key, entry).finally(() => {
+        running.delete(done)
+        fill()
+      })
+      running.add(done)
+    }
+  }
+  const drop = (key: string, entry: Entry<C>) => {
+    const isRunning = !entry.isReady && entry.timer === undefined
+    clearTimeout(entry.timer)
+    entry.ended.abort(new Error('The call is no longer pending'))
+    if (!isRunning) known.delete(key)
+  }
+  return {
+    add: (call) => {
+      const key = `${call.session_id} ${call.id}`
+      if (isClosed || known.has(key)) return
+      if (known.size >= MAX_CALLS) {
+        isShort = true
+        return
+      }
+      known.set(key, { call, ended: new AbortController(), isReady: true })
+      fill()
+    },
+    drop: (turnId) => {
+      for (const [key, entry] of known) if (entry.call.turn_id === turnId) drop(key, entry)
+    },
+    close: async () => {
+      isClosed = true
+      for (const [key, entry] of known) drop(key, entry)
+      await Promise.all(running)
+    },
+  }
+}
