@@ -103,7 +103,6 @@ export const tables: Record<string, string> = {
   events: 'GET /v1/sessions/{session_id}/events',
   budgets: 'GET /v1/budgets',
   usage_hours: 'GET /v1/usage',
-  organization_events: 'ids of sessions and turns, which are read elsewhere',
   organization_events: 'ids of sessions and turns, which are read elsewhere; GET /v1/events/sse streams them',
   session_files: 'GET /v1/sessions/{session_id}/fs',
   session_file_chunks: 'GET /v1/sessions/{session_id}/fs/{path*}',
