@@ -47,6 +47,7 @@ import { skillRoutes } from './routes/skills.ts'
 import { storageRoutes } from './routes/storage.ts'
 import { turnRoutes } from './routes/turns.ts'
 import { userRoutes } from './routes/users.ts'
+import { webhookRoutes } from './routes/webhooks.ts'
 
 export type AppOptions = {
   /** Address on which the service listens. */
@@ -102,6 +103,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   durableRoutes(handle, deps, options.streams)
   scheduleRoutes(handle, deps)
   budgetRoutes(handle, deps)
+  webhookRoutes(handle, deps)
   addFaces(options.faces, handle, deps, options)
   addJoinPage(router, options.apiPrefix, options.console !== undefined)
   if (options.console) addConsole(router, { prefix: options.apiPrefix, ...options.console })

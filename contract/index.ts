@@ -24,6 +24,7 @@ import { storageEndpoints } from './storage.ts'
 import { organizationTurnEndpoints, turnEndpoints } from './turns.ts'
 import { usageEndpoints } from './usage.ts'
 import { userEndpoints } from './users.ts'
+import { webhookEndpoints } from './webhooks.ts'
 
 /** Operations of the service, in the order in which a reader of the API reference needs them. */
 export const endpoints: Endpoint[] = [
@@ -47,6 +48,7 @@ export const endpoints: Endpoint[] = [
   executionEndpoints,
   budgetEndpoints,
   usageEndpoints,
+  webhookEndpoints,
   organizationEndpoints,
   memberEndpoints,
   invitationEndpoints,

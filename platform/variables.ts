@@ -322,6 +322,9 @@ const retention = {
   ORGANIZATION_EVENT_RETENTION_SECS: longSeconds
     .default(7 * DAY_SECS)
     .describe("Seconds that the events of an [organization's stream](guides/events-and-tools.md) are kept."),
+  WEBHOOK_DELIVERY_RETENTION_SECS: longSeconds
+    .default(30 * DAY_SECS)
+    .describe('Seconds that deliveries of webhooks are kept.'),
 }
 
 const quotas = {
@@ -339,6 +342,8 @@ const quotas = {
         '1.5 GiB of memory; at least 2.',
     ),
   MCP_MAX_SERVERS: whole(0, 1000).default(100).describe('MCP servers of one organization.'),
+  // Each event is compared with all of them.
+  WEBHOOKS_MAX_COUNT: whole(0, 1000).default(50).describe('Webhooks of one organization.'),
   // An image is decoded from memory, one at a time.
   IMAGE_MAX_BYTES: whole(1, 100 * MiB)
     .default(MAX_IMAGE_BYTES)

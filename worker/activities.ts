@@ -2,6 +2,7 @@ import { ApplicationFailure, Context } from '@temporalio/activity'
 import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/kit/errors.ts'
 import { fromId } from '../domain/kit/ids.ts'
+import { deliverNext } from '../domain/organization-events/webhooks/deliver.ts'
 import { launchDue } from '../domain/schedules/clock/launch.ts'
 import {
   cancelExecution,
@@ -26,6 +27,8 @@ import type {
   ExecutionInput,
   ExecutionOutcome,
   FailOutcome,
+  LaneInput,
+  LaneOutcome,
   LaunchInput,
   LaunchOutcome,
   QuestionPlace,
@@ -61,6 +64,8 @@ export type TurnActivities = {
 
 export type RetentionActivities = { deleteExpired(): Promise<RetentionOutcome> }
 
+export type WebhookActivities = { deliver(lane: LaneInput): Promise<LaneOutcome> }
+
 /** `scheduledAt`: the time at which Temporal was to start the launch, as ISO 8601. */
 export type ScheduleActivities = {
   launch(schedule: LaunchInput, scheduledAt: string): Promise<LaunchOutcome>
@@ -72,7 +77,7 @@ export type ScheduleActivities = {
 /** Time after which a step that was begun before comes again when its owner has no place for it. */
 const PLACE_RETRY_MS = 2000
 
-type Activities = TurnActivities & ScheduleActivities & RetentionActivities
+type Activities = TurnActivities & ScheduleActivities & RetentionActivities & WebhookActivities
 
 /** `queueOf` names the task queue on which a process alone takes activities. */
 export const createActivities = (
@@ -139,6 +144,13 @@ export const createActivities = (
       await endExecution(deps, executionPlace(execution), INTERNAL_ERROR)
     }),
   cancelExecution: (execution) => run(deps, () => cancelExecution(deps, executionPlace(execution))),
+  deliver: ({ organizationId, webhookId, laneId }) =>
+    run(deps, () => {
+      const lane = { organizationId: fromId(organizationId), webhookId: fromId(webhookId), laneId }
+      return calls.deliveries.run(lane.webhookId, () =>
+        heartbeats.during(({ signal }) => deliverNext(deps, lane, signal)),
+      )
+    }),
   deleteExpired: () => run(deps, () => heartbeats.during(({ signal }) => deleteExpired(deps, signal))),
 })
 

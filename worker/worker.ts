@@ -1,5 +1,6 @@
 import { NativeConnection, Worker } from '@temporalio/worker'
 import type { Deps } from '../domain/deps.ts'
+import { wakeDueLanes } from '../domain/organization-events/webhooks/lanes.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/clock/sync.ts'
 import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../domain/schedules/executions/sweep.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
@@ -38,6 +39,8 @@ export type WorkerOptions = {
 export type RunningWorker = { stop(): Promise<void>; stopped: Promise<void> }
 
 const SWEEP_MS = 1000
+/** Interval that is also the delay of a delivery, on average half of it. */
+const WAKE_MS = 500
 const RECONCILE_MS = 5000
 const DELETE_MS = 5000
 const SYNC_MS = 2000
@@ -240,6 +243,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
       return page.found
     }),
     repeat(deps, SWEEP_MS, signal, 'starting executions', () => startLostExecutions(deps, sweptExecutions)),
+    repeat(deps, WAKE_MS, signal, 'starting deliveries', () => wakeDueLanes(deps)),
     repeat(deps, SWEEP_MS, signal, 'ending executions', () => notifyEndedTurns(deps)),
     repeat(deps, RECONCILE_MS, signal, 'comparing executions with Temporal', async () => {
       const page = await failLostExecutions(deps, executionCursor)

@@ -4,7 +4,12 @@ import {
   proxyActivities,
   proxyLocalActivities,
 } from '@temporalio/workflow'
-import type { RetentionActivities, ScheduleActivities, TurnActivities } from '../worker/activities.ts'
+import type {
+  RetentionActivities,
+  ScheduleActivities,
+  TurnActivities,
+  WebhookActivities,
+} from '../worker/activities.ts'
 
 /** Options of activities that change the record once. They are retried until the database is available again. */
 const CHANGE: LocalActivityOptions = {
@@ -59,4 +64,11 @@ export const { deleteExpired } = proxyActivities<RetentionActivities>({
   startToCloseTimeout: '10 minutes',
   heartbeatTimeout: '10 seconds',
   retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumAttempts: 5 },
+})
+
+/** Activity of a webhook's deliveries. It counts failed attempts itself; the retries here are for failures of the service. */
+export const { deliver } = proxyActivities<WebhookActivities>({
+  startToCloseTimeout: '1 minute',
+  heartbeatTimeout: '10 seconds',
+  retry: { initialInterval: '200 milliseconds', backoffCoefficient: 2, maximumInterval: '15 seconds' },
 })

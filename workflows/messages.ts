@@ -28,6 +28,7 @@ export const TURN_WORKFLOW = 'turn'
 export const RETENTION_WORKFLOW = 'retention'
 export const LAUNCH_WORKFLOW = 'launch'
 export const EXECUTION_WORKFLOW = 'execution'
+export const WEBHOOK_WORKFLOW = 'webhook'
 
 /**
  * Signal to a waiting workflow that there is news in the record: a turn's answers, or the end of an execution's turn. It
@@ -119,3 +120,9 @@ export type ExecutionOutcome =
 
 /** Counts of a retention run: deleted deltas, and turns that are done with. `more`: its time was up before the end. */
 export type RetentionOutcome = { turns: number; deltas: number; more: boolean }
+
+/** The input of the workflow `webhook`. `laneId` is a plain UUID, of a session if the deliveries are about one. */
+export type LaneInput = { organizationId: string; webhookId: string; laneId: string }
+
+/** Outcome of an attempt. `next`: a delivery is to be made at once. `done`: none is pending. */
+export type LaneOutcome = { outcome: 'next' | 'done' } | { outcome: 'retry'; afterMs: number }

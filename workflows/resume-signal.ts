@@ -5,6 +5,9 @@ import { RESUME_SIGNAL } from './messages.ts'
 export type ResumeSignal = {
   /** Resolves with true at the next signal, or at once if one came since the last call. Else with false after `ms`. */
   next(ms: number): Promise<boolean>
+  /** Whether a signal has come since it was last forgotten or waited for. */
+  hasCome(): boolean
+  forget(): void
 }
 
 export function createResumeSignal(): ResumeSignal {
@@ -17,6 +20,10 @@ export function createResumeSignal(): ResumeSignal {
       const hasCome = await condition(() => isPending, Math.max(1, ms))
       isPending = false
       return hasCome
+    },
+    hasCome: () => isPending,
+    forget: () => {
+      isPending = false
     },
   }
 }

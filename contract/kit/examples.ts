@@ -86,5 +86,8 @@ export const examples: Record<string, unknown> = {
     timezone: 'Europe/Berlin',
     target: { type: 'activity', name: 'noop' },
   },
+  createWebhook: { url: 'https://hooks.example.com/agents', events: ['turn.failed', 'turn.waiting'] },
+  updateWebhook: { events: ['turn.completed', 'turn.failed', 'turn.waiting'] },
+  rotateWebhookSecret: {},
   updateSchedule: { cron_expression: '0 9 * * 1-5', max_concurrent: 1 },
 }

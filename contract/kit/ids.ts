@@ -15,6 +15,8 @@ export type IdPrefix =
   | 'skill'
   | 'budget'
   | 'harness'
+  | 'webhook'
+  | 'delivery'
 
 /** UUID of one kind of object. Ids have this form everywhere except on the wire. */
 export type Uuid<Kind extends string> = string & z.core.$brand<Kind>
@@ -98,6 +100,10 @@ export const HarnessId = idOf('harness')
 export type HarnessId = Uuid<'harness'>
 export const OrganizationId = idOf('org')
 export type OrganizationId = Uuid<'org'>
+export const WebhookId = idOf('webhook')
+export type WebhookId = Uuid<'webhook'>
+export const DeliveryId = idOf('delivery')
+export type DeliveryId = Uuid<'delivery'>
 
 /** Id in an answer, of a kind without a prefix. */
 export const wireUuid = z

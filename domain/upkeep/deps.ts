@@ -1,4 +1,4 @@
-import type { Deps as Below } from '../schedules/deps.ts'
+import type { Deps as Below } from '../organization-events/webhooks/deps.ts'
 import type { TemporalHealthReader } from './health/health.ts'
 
 export type Deps = Below & {
@@ -9,6 +9,8 @@ export type Deps = Below & {
 /**
  * Retention times. Sessions are kept since something happened in them, 0 for ever. Deltas are kept after their message is
  * complete, executions and organizations' events after they were recorded.
+ * Retention times. Sessions are kept since something happened in them, 0 for ever. Deltas are kept after their message is complete, executions
+ * and deliveries after they were recorded.
  */
 export type Retention = {
   sessionsMs: number
@@ -16,4 +18,5 @@ export type Retention = {
   idempotencyKeysMs: number
   executionsMs: number
   organizationEventsMs: number
+  deliveriesMs: number
 }

@@ -1,6 +1,7 @@
 import { deleteInBatches } from '../../lib/delete-in-batches.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import { unlessGone } from '../kit/errors.ts'
+import { removeDeliveries } from '../organization-events/webhooks/retention.ts'
 import { deleteSchedule } from '../schedules/delete.ts'
 import { inShareSql } from '../turns/run/process-lease.ts'
 import type { Deps } from './deps.ts'
@@ -69,6 +70,8 @@ async function removeContents(deps: Deps, organizationId: string, signal: AbortS
       LIMIT ${limit}
     )`
   await deleteInBatches(signal, removeExecutions)
+  const webhooks = await db.webhook.findMany({ where: { organizationId }, select: { id: true } })
+  for (const { id } of webhooks) await removeDeliveries(deps, id, signal)
   // A schedule's row is needed until its clock in Temporal is gone.
   await db.$executeRaw`
     DELETE FROM organizations o WHERE id = ${organizationId}::uuid AND deleted_at IS NOT NULL

@@ -4,6 +4,7 @@ import { deleteOldLogins } from '../identity/auth/log-in.ts'
 import { deleteOldInvitations, forgetInvitationSeeds } from '../identity/invitations/retention.ts'
 import { deleteOldKeys } from '../kit/idempotency-keys.ts'
 import { deleteOldOrganizationEvents } from '../organization-events/retention.ts'
+import { deleteOldDeliveries } from '../organization-events/webhooks/retention.ts'
 import { deleteOldExecutions, removeDeletedSchedules } from '../schedules/retention.ts'
 import { deleteAbandonedUploads } from '../session-data/images/retention.ts'
 import { deleteOldLeases } from '../turns/control/leases.ts'
@@ -29,6 +30,7 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await removeDeletedSchedules(deps, signal)
   await deleteOldOrganizationEvents(deps, deps.retention.organizationEventsMs, signal)
   await deleteOldLeases(deps, signal)
+  await deleteOldDeliveries(deps, deps.retention.deliveriesMs, signal)
   const deleted = await deleteOldDeltas(deps, deps.retention.deltasMs, signal)
   await deleteOldSessions(deps, deps.retention.sessionsMs, signal)
   return deleted

@@ -1,5 +1,6 @@
 import type { EncryptedColumn } from '../../domain/kit/secrets.ts'
 import { PROVIDER_KEYS } from '../../domain/models/llm-providers/stored-key.ts'
+import { WEBHOOK_SECRETS } from '../../domain/organization-events/webhooks/secrets.ts'
 import { SCHEDULE_HEADERS } from '../../domain/schedules/targets/headers.ts'
 import { SESSION_SECRETS } from '../../domain/session-data/storage/secret-column.ts'
 import { CALL_SECRETS } from '../../domain/tools/call-secrets/column.ts'
@@ -16,6 +17,7 @@ export const encryptedColumns: readonly EncryptedColumn[] = [
   SESSION_SECRETS,
   CALL_SECRETS,
   SCHEDULE_HEADERS,
+  WEBHOOK_SECRETS,
 ]
 
 /**

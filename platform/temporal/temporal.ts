@@ -13,6 +13,7 @@ import type { NativeConnection } from '@temporalio/worker'
 import type { Logger } from 'pino'
 import { toId } from '../../contract/kit/ids.ts'
 import type { Retention } from '../../domain/deps.ts'
+import type { LanePlace, WebhookControl } from '../../domain/organization-events/webhooks/deps.ts'
 import type { Clock } from '../../domain/schedules/clock/clock.ts'
 import type { ExecutionControl, StartedExecution } from '../../domain/schedules/clock/execution-workflows.ts'
 import type { StartedTurn, TurnControl, TurnStarter } from '../../domain/turns/turn-workflows.ts'
@@ -23,9 +24,11 @@ import { runsIn } from '../../lib/worker-identity.ts'
 import {
   EXECUTION_WORKFLOW,
   type ExecutionInput,
+  type LaneInput,
   RESUME_SIGNAL,
   TURN_WORKFLOW,
   type TurnInput,
+  WEBHOOK_WORKFLOW,
 } from '../../workflows/messages.ts'
 import type { Config } from '../config.ts'
 import { explainFailures } from './check.ts'
@@ -57,7 +60,8 @@ const WAIT_MS = 10 * 60_000
 const KEPT_MS = 1000
 
 export type Temporal = TurnControl &
-  ExecutionControl & {
+  ExecutionControl &
+  WebhookControl & {
     clock: Clock
     startTurn: TurnStarter
     readHealth: TemporalHealthReader
@@ -103,6 +107,8 @@ export function connectTemporal(config: TemporalSettings & Pick<Config, 'TEMPORA
     startTurn: createStarter(ask, attributes, startOptionsOn, inTurn),
     ...createControl(ask, namespace, inTurn, cancelInTurn),
     ...createExecutionControl(ask, attributes, taskQueue, inTurn),
+    wakeWebhook: (lane, owner) =>
+      inTurn(owner, `wake ${lane.webhookId}/${lane.laneId}`, () => wakeWebhook(ask, taskQueue, lane)),
     clock: createClock(ask, attributes, { namespace, taskQueue }),
     readHealth: createHealthReader(ask, { namespace, taskQueue }, log),
     ping: async (timeoutMs) => {
@@ -346,6 +352,28 @@ function executionOptions(execution: StartedExecution) {
       ...(sessionId === null ? {} : { session_id: toId('session', sessionId) }),
     },
   } satisfies Partial<WorkflowStartOptions>
+}
+
+/** Starts the workflow of a lane, or signals a running workflow. A lane has many workflows, one after the other. */
+async function wakeWebhook(ask: Ask, taskQueue: string, lane: LanePlace): Promise<void> {
+  const webhookId = toId('webhook', lane.webhookId)
+  const workflowId = `${webhookId}/${lane.laneId}`
+  const input = { organizationId: toId('org', lane.organizationId), webhookId, laneId: lane.laneId } satisfies LaneInput
+  const options = {
+    ...{ workflowId, taskQueue, args: [input] },
+    workflowIdConflictPolicy: WorkflowIdConflictPolicy.FAIL,
+    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+    staticSummary: `deliveries of ${webhookId}`,
+    memo: { webhook_id: webhookId, organization_id: input.organizationId },
+  } satisfies Partial<WorkflowStartOptions>
+  try {
+    await ask((client) => client.workflow.start(WEBHOOK_WORKFLOW, options))
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
+    // Should it end just now, the sweep comes again.
+    await ask((client) => unlessGone(client.workflow.getHandle(workflowId).signal(RESUME_SIGNAL)))
+  }
 }
 
 /** Resolves with undefined when the workflow was never started, or has ended. */

@@ -259,6 +259,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     llmModels: config.LLM_MAX_MODELS_PER_PROVIDER,
     skills: config.SKILLS_MAX_COUNT,
     mcpServers: config.MCP_MAX_SERVERS,
+    webhooks: config.WEBHOOKS_MAX_COUNT,
     schedules: { maxCount: config.SCHEDULES_MAX_COUNT, maxRunning: config.SCHEDULE_EXECUTIONS_MAX_RUNNING },
     images: {
       maxBytes: config.IMAGE_MAX_BYTES,
@@ -278,6 +279,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     idempotencyKeysMs: config.IDEMPOTENCY_KEY_RETENTION_SECS * 1000,
     executionsMs: config.SCHEDULE_EXECUTION_RETENTION_SECS * 1000,
     organizationEventsMs: config.ORGANIZATION_EVENT_RETENTION_SECS * 1000,
+    deliveriesMs: config.WEBHOOK_DELIVERY_RETENTION_SECS * 1000,
   },
 })
 

@@ -40,6 +40,7 @@ const CREATED: Record<string, string> = {
   createMcpServer: 'server_id',
   createSkill: 'skill_id',
   createSchedule: 'schedule_id',
+  createWebhook: 'webhook_id',
 }
 
 const signIn = async ({ headers }: Walk, { access_token }: Json): Promise<undefined> => {

@@ -13,6 +13,7 @@ const NONE = [
   'SESSION_FILES_MAX_COUNT',
   'SESSION_STORAGE_MAX_COUNT',
   'SKILLS_MAX_COUNT',
+  'WEBHOOKS_MAX_COUNT',
 ]
 
 let service: TestService
@@ -38,6 +39,7 @@ describe('a quota that is used up is 409 with quota_exceeded', () => {
     ['MCP servers', 'POST', () => '/v1/mcp-servers', { name: 'A', url: 'https://mcp.example/mcp' }],
     ['LLM providers', 'POST', () => '/v1/llm-providers', { name: 'A', provider_type: 'llmsim' }],
     ['models', 'POST', () => `/v1/llm-providers/${provider}/models`, { model_id: 'llmsim-lorem-3', display_name: 'A' }],
+    ['webhooks', 'POST', () => '/v1/webhooks', { url: 'https://hooks.example/', events: ['turn.failed'] }],
     ['schedules', 'POST', () => '/v1/durable/schedules', SCHEDULE],
   ])('%s', async (_, method, path, body) => {
     const answer = await call(service.url, method, path(), body)

@@ -153,6 +153,15 @@ const DECISIONS: Record<string, Decision> = {
   'POST /v1/durable/schedules/{schedule_id}/trigger': 'admin',
   'GET /v1/durable/schedules/{schedule_id}/stats': 'member',
   'GET /v1/durable/schedules/{schedule_id}/executions': 'member',
+  'GET /v1/webhooks': 'admin',
+  'POST /v1/webhooks': 'admin',
+  'GET /v1/webhooks/{webhook_id}': 'admin',
+  'PATCH /v1/webhooks/{webhook_id}': 'admin',
+  'DELETE /v1/webhooks/{webhook_id}': 'admin',
+  'POST /v1/webhooks/{webhook_id}/rotate-secret': 'admin',
+  'POST /v1/webhooks/{webhook_id}/test': 'admin',
+  'GET /v1/webhooks/{webhook_id}/deliveries': 'admin',
+  'POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver': 'admin',
   'GET /v1/durable/executions/{execution_id}': 'member',
 }
 

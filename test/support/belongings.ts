@@ -49,6 +49,9 @@ export type Ids = {
   /** Schedule that is disabled, and its execution, which has ended. */
   schedule: string
   execution: string
+  /** Webhook, and its test, which has failed. */
+  webhook: string
+  delivery: string
 }
 
 type Headers = Record<string, string>
@@ -88,6 +91,8 @@ export const unknownIds = (): Ids => ({
   skillRef: `skill:${newUuid()}`,
   schedule: newUuid(),
   execution: newUuid(),
+  webhook: toId('webhook', newUuid()),
+  delivery: toId('delivery', newUuid()),
 })
 
 type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Promise<Json>
@@ -113,10 +118,12 @@ export async function createOwner(url: string): Promise<Owner> {
   const mcpServer = await addServer(ask, mark)
   const scheduled = await addSchedule(ask, mark)
   const { id: budget } = await ask('POST', '/v1/budgets', { scope: 'organization', limit_usd: '1000' })
+  const webhooks = await addWebhook(ask, mark)
   return {
     ids: {
       ...models,
       ...scheduled,
+      ...webhooks,
       ...{ mcpServer, serverRef: `mcp:${toUuid(mcpServer)}` },
       ...{ organization, user: user.id, email: user.email, mark, chosenAgent, importedAgent, deletedSession },
       ...{
@@ -187,6 +194,16 @@ async function addSchedule(ask: Ask, mark: string): Promise<Pick<Ids, 'schedule'
   const hasEnded = async () => (await ask('GET', `/v1/durable/executions/${execution}`)).status === 'completed'
   await waitFor(hasEnded, `the execution ${execution} to end`)
   return { schedule, execution }
+}
+
+/** Adds a webhook without a receiver, and waits until its test no longer changes. */
+async function addWebhook(ask: Ask, mark: string): Promise<Pick<Ids, 'webhook' | 'delivery'>> {
+  const body = { url: `https://hooks.example/${mark}`, description: mark, events: ['budget.reached'] }
+  const { id: webhook } = await ask('POST', '/v1/webhooks', body)
+  const { id: delivery } = await ask('POST', `/v1/webhooks/${webhook}/test`)
+  const read = async () => (await ask('GET', `/v1/webhooks/${webhook}/deliveries`)).data[0].status
+  await waitFor(async () => (await read()) === 'failed', `${delivery} to fail`)
+  return { webhook, delivery }
 }
 
 async function addFinished(

@@ -384,8 +384,35 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, query: { status: 'completed' } },
   ],
   'GET /v1/durable/executions/{execution_id}': (_, other) => [{ path: other }],
+  'GET /v1/webhooks': () => [list()],
+  'POST /v1/webhooks': (_, other) => [
+    { body: { ...hook, agent_id: other.agent } },
+    { body: hook, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
+  ],
+  'GET /v1/webhooks/{webhook_id}': (_, other) => [{ path: other }],
+  'PATCH /v1/webhooks/{webhook_id}': (own, other) => [
+    { path: other, body: { ...hook, enabled: false } },
+    { path: other, body: {} },
+    { path: own, body: { agent_id: other.agent } },
+  ],
+  'DELETE /v1/webhooks/{webhook_id}': (_, other) => [{ path: other }],
+  'POST /v1/webhooks/{webhook_id}/rotate-secret': (own, other) => [
+    { path: other },
+    { path: own, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
+  ],
+  'POST /v1/webhooks/{webhook_id}/test': (own, other) => [
+    { path: other },
+    { path: own, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
+  ],
+  'GET /v1/webhooks/{webhook_id}/deliveries': (_, other) => [
+    { path: other },
+    { path: other, query: { status: 'failed' } },
+  ],
+  'POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver': (own, other) =>
+    [other, { ...own, delivery: other.delivery }, { ...other, delivery: own.delivery }].map((path) => ({ path })),
 }
 
+const hook = { url: 'https://hooks.example/', events: ['turn.failed'] }
 const yearly = { cron_expression: '0 0 1 1 *', enabled: false }
 const noop = { type: 'activity', name: 'noop' }
 /** Targets that name a session or an agent. */
@@ -462,6 +489,8 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   capability_id: ids.skillRef,
   schedule_id: ids.schedule,
   execution_id: ids.execution,
+  webhook_id: ids.webhook,
+  delivery_id: ids.delivery,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),
 })

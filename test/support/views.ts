@@ -12,6 +12,8 @@ const ofAgents = ({ agent, chosenAgent, importedAgent }: Ids): Parameters[] =>
   [agent, chosenAgent, importedAgent].map((agent_id) => ({ agent_id }))
 const ofSchedules = ({ schedule }: Ids): Parameters[] => list({ schedule_id: schedule })
 
+const ofWebhooks = ({ webhook }: Ids): Parameters[] => list({ webhook_id: webhook })
+
 const STREAM = 'a stream of what is read elsewhere'
 
 /**
@@ -79,6 +81,9 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/durable/schedules/{schedule_id}': ofSchedules,
   'GET /v1/durable/schedules/{schedule_id}/stats': ofSchedules,
   'GET /v1/durable/schedules/{schedule_id}/executions': ofSchedules,
+  'GET /v1/webhooks': () => list(),
+  'GET /v1/webhooks/{webhook_id}': ofWebhooks,
+  'GET /v1/webhooks/{webhook_id}/deliveries': ofWebhooks,
   'GET /v1/durable/executions/{execution_id}': ({ execution }) => list({ execution_id: execution }),
 }
 
@@ -94,6 +99,7 @@ export const tables: Record<string, string> = {
   skills: 'GET /v1/skills',
   schedules: 'GET /v1/durable/schedules',
   schedule_executions: 'GET /v1/durable/schedules/{schedule_id}/executions',
+  webhooks: 'GET /v1/webhooks',
   agents: 'GET /v1/agents',
   sessions: 'GET /v1/sessions',
   session_counts: 'GET /v1/sessions',

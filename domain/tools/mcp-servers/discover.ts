@@ -14,12 +14,14 @@ import { isWithinDepth } from '../mcp/protocol/json-size.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
 import { endpointOf } from './endpoint.ts'
 import { lockServer } from './lock.ts'
+import { toolNameOf } from './tool-names.ts'
 import {
   acceptedOf,
   areEqual,
   type Fingerprints,
   fingerprintOf,
   fingerprintsOf,
+  type StoredTool,
   type StoredTools,
   toolsOf,
 } from './tools.ts'
@@ -34,6 +36,8 @@ const RETRY_AFTER_MS = 60_000
 const MAX_SCHEMA_LEVELS = 100
 const MAX_LEFT_OUT = 100
 const MAX_SENTENCE = 500
+/** Number of tools that an event names as added, changed or removed. */
+const MAX_NAMED = 100
 
 const UNEXPECTED = 'The tools could not be read because of an error in the service'
 
@@ -134,25 +138,30 @@ async function usableTools(deps: Deps, row: ServerRow, found: Discovered): Promi
 
 /** Stores a list, unless the server was changed meanwhile. The first list of a server is accepted automatically. */
 const storeTools = (deps: Deps, row: ServerRow, found: Discovered, tools: StoredTools): Promise<boolean> =>
-  update(deps, row, (locked) => {
-    const now = Date.now()
-    const fingerprints = fingerprintsOf(tools.tools)
-    const accepted = acceptedOf(locked)
-    const column = storableJson(tools)
-    const ttlMs = Math.min(Math.max(found.ttlMs || TTL_MS, MIN_TTL_MS), MAX_TTL_MS)
-    return {
-      // Prisma's JSON type lacks `undefined`, which it omits.
-      tools: column as unknown as Prisma.InputJsonObject,
-      toolsBytes: Buffer.byteLength(JSON.stringify(column)),
-      acceptedTools: [...(accepted ?? fingerprints)],
-      protocol: found.protocol == null ? Prisma.DbNull : storableJson(found.protocol),
-      toolsDiscoveredAt: new Date(now),
-      // Keeps an expiry that was set meanwhile: it announces a change that this list may not have.
-      ...(isSame(locked.toolsExpireAt, row.toolsExpireAt) && { toolsExpireAt: new Date(now + ttlMs) }),
-      toolsChangedAt: changedAt(locked, fingerprints, now),
-      toolsError: null,
-    }
-  })
+  update(
+    deps,
+    row,
+    (locked) => {
+      const now = Date.now()
+      const fingerprints = fingerprintsOf(tools.tools)
+      const accepted = acceptedOf(locked)
+      const column = storableJson(tools)
+      const ttlMs = Math.min(Math.max(found.ttlMs || TTL_MS, MIN_TTL_MS), MAX_TTL_MS)
+      return {
+        // Prisma's JSON type lacks `undefined`, which it omits.
+        tools: column as unknown as Prisma.InputJsonObject,
+        toolsBytes: Buffer.byteLength(JSON.stringify(column)),
+        acceptedTools: [...(accepted ?? fingerprints)],
+        protocol: found.protocol == null ? Prisma.DbNull : storableJson(found.protocol),
+        toolsDiscoveredAt: new Date(now),
+        // Keeps an expiry that was set meanwhile: it announces a change that this list may not have.
+        ...(isSame(locked.toolsExpireAt, row.toolsExpireAt) && { toolsExpireAt: new Date(now + ttlMs) }),
+        toolsChangedAt: changedAt(locked, fingerprints, now),
+        toolsError: null,
+      }
+    },
+    tools.tools,
+  )
 
 const isSame = (one: Date | null, other: Date | null): boolean => one?.getTime() === other?.getTime()
 
@@ -165,6 +174,29 @@ function changedAt(row: ServerRow, fingerprints: Fingerprints, now: number): Dat
   return new Date(Math.max(now, (before?.getTime() ?? 0) + 1))
 }
 
+/** Tells the organization that a server has other tools than in its previous list. */
+async function noteChangedTools(tx: Prisma.TransactionClient, row: ServerRow, tools: StoredTool[]): Promise<void> {
+  const before = toolsOf(row)
+  if (before === undefined) return
+  const [old, now] = [fingerprintsOf(before.tools), fingerprintsOf(tools)]
+  if (areEqual(old, now)) return
+  const names = (some: Fingerprints, isWanted: (name: string) => boolean) =>
+    [...some.keys()]
+      .filter(isWanted)
+      .slice(0, MAX_NAMED)
+      .map((name) => toolNameOf(row.slug, name))
+  const data = {
+    mcp_server: { id: toId('mcp', row.id), name: row.name },
+    added: names(now, (name) => !old.has(name)),
+    changed: names(now, (name) => old.has(name) && old.get(name) !== now.get(name)),
+    removed: names(old, (name) => !now.has(name)),
+  }
+  await tx.$executeRaw`
+    SELECT note_organization_event(
+      ${row.organizationId}::uuid, 'tools.changed', NULL, NULL, NULL, ${JSON.stringify(data)}::jsonb
+    )`
+}
+
 /** Stores the reason why the tools could not be read. Keeps the previous list. */
 const storeFailure = (deps: Deps, row: ServerRow, sentence: string): Promise<boolean> =>
   update(deps, row, () => ({ toolsError: sentence, toolsExpireAt: new Date(Date.now() + RETRY_AFTER_MS) }))
@@ -174,11 +206,13 @@ const update = (
   deps: Deps,
   row: ServerRow,
   changesOf: (locked: ServerRow) => Prisma.McpServerUpdateInput,
+  tools?: StoredTool[],
 ): Promise<boolean> =>
   deps.db.$transaction(async (tx) => {
     const locked = await lockServer(tx, row)
     if (locked === null || locked.revision !== row.revision) return false
     const where = { organizationId_id: { organizationId: row.organizationId, id: row.id } }
     await tx.mcpServer.update({ where, data: changesOf(locked) })
+    if (tools !== undefined) await noteChangedTools(tx, locked, tools)
     return true
   })

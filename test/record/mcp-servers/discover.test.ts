@@ -143,6 +143,17 @@ describe('the tools of a server', () => {
     expect(await changedAt()).toBeNull()
   })
 
+  it('that have changed are told to the organization, once and by their names', async () => {
+    answers(listedTool('one'), listedTool('two'))
+    const { id } = await addServer({ name: 'Tickets' })
+    answers(listedTool('one', { description: 'Other.' }), listedTool('three'))
+    for (let time = 1; time <= 2; time++) expect(await refresh(id)).toBe(true)
+    const told = await deps.db.organizationEvent.findMany({ where: { type: 'tools.changed' } })
+    const data = told.map((event) => event.data as Json).filter(({ mcp_server }) => toUuid(mcp_server.id) === id)
+    const names = { added: ['mcp_tickets__three'], changed: ['mcp_tickets__one'], removed: ['mcp_tickets__two'] }
+    expect(data).toEqual([{ mcp_server: { id: expect.stringMatching(/^mcp_/), name: 'Tickets' }, ...names }])
+  })
+
   it('are told apart by names that every object has, too', async () => {
     const names = ['constructor', 'toString', '__proto__']
     answers(...names.map((name) => listedTool(name)))

@@ -1,5 +1,7 @@
 import type { Retention } from '../../../domain/deps.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage, waitFor } from '../../support/http.ts'
+import { toUuid } from '../../support/ids.ts'
+import { startReceiver } from '../../support/receiver.ts'
 import type { TestService } from '../../support/service.ts'
 import { withClient } from '../../support/temporal.ts'
 
@@ -64,6 +66,7 @@ export const scenarios: Scenario[] = [
   { name: 'execution-of-a-turn', play: async (url) => playTriggered(url, await messageTo(url, [done])) },
   { name: 'execution-cancelled', play: playCancelledExecution },
   { name: 'launch', play: (url, service) => playLaunched(url, service) },
+  { name: 'webhook-retried', environment: { ALLOW_PRIVATE_NETWORK: 'true' }, play: (url) => playWebhook(url) },
   { name: 'retention', retention: { deltasMs: 1000 }, play: (_url, service) => untilScheduled(service) },
 ]
 
@@ -167,6 +170,24 @@ async function playLaunched(url: string, service: TestService): Promise<string> 
   )
   await call(url, 'DELETE', `/v1/durable/schedules/${id}`)
   return workflowId
+}
+
+/** A receiver fails twice: the first time it is asked again at once, the second time when the workflow's timer ends. */
+async function playWebhook(url: string): Promise<string> {
+  const receiver = await startReceiver()
+  receiver.answer = (response) => response.writeHead(receiver.received.length < 3 ? 500 : 204).end()
+  const hook = (await call(url, 'POST', '/v1/webhooks', { url: receiver.url, events: ['turn.completed'] })).body
+  const { sessionId } = await start(url, [done])
+  const deliveries = `/v1/webhooks/${hook.id}/deliveries`
+  const untilAttempts = (count: number): Promise<Json> =>
+    waitFor(async () => {
+      const [delivery] = (await call(url, 'GET', deliveries)).body.data
+      return delivery?.attempts >= count && delivery.last_attempt_at < delivery.next_attempt_at && delivery
+    }, `attempt ${count}`)
+  const { id } = await untilAttempts(1)
+  await expectOk(call(url, 'POST', `${deliveries}/${id}/redeliver`))
+  await waitFor(async () => receiver.received.length === 3, 'the third attempt')
+  return `${hook.id}/${toUuid(sessionId)}`
 }
 
 async function expectOk(answering: Promise<{ status: number; body: Json }>): Promise<void> {

@@ -3,4 +3,4 @@ export async function turn(): Promise<string> {
   return 'completed'
 }
 
-export { turn as execution, turn as launch, turn as retention }
+export { turn as execution, turn as launch, turn as retention, turn as webhook }
