@@ -5,6 +5,8 @@
 const COUNTS = {
   kills: [4, 50],
   killLanes: [1, 6],
+  /** Kills while webhooks are told of turns. */
+  webhookKills: [4, 50],
   interleavings: [200, 1000],
   interleavingsAtOnce: [50, 100],
   /** Rounds of outages, each with one of every kind. An interleaving appends about three times. */

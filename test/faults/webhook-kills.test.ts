@@ -1,0 +1,111 @@
+import { countOf } from '../support/counts.ts'
+import { call, createScriptedSession, textMessage, waitFor } from '../support/http.ts'
+import { killProcesses, type ServiceProcess, startApiProcess } from '../support/process.ts'
+import { createRandom, type Random } from '../support/random.ts'
+import { isVerified, type Receiver, startReceiver } from '../support/receiver.ts'
+import { seedsOf } from '../support/seeds.ts'
+import { startService, type TestService } from '../support/service.ts'
+
+const KILLS = countOf('webhookKills')
+const SESSIONS = 6
+const PROCESSES = 2
+/** Latest kill after messages are posted: their turns have ended, and deliveries are under way. */
+const LATEST_KILL_MS = 2000
+/** Part of the requests that the receiver takes and does not answer with 2xx. */
+const REFUSED = 0.1
+
+let service: TestService
+let receiver: Receiver
+const processes: (ServiceProcess & { url: string })[] = []
+
+/** Starts a process with API and worker. */
+const startOne = async () => void processes.push(await startApiProcess(service, 'main.ts'))
+
+beforeAll(async () => {
+  receiver = await startReceiver()
+  service = await startService({ worker: false, environment: { ALLOW_PRIVATE_NETWORK: 'true' } })
+  for (let count = 0; count < PROCESSES; count++) await startOne()
+})
+afterAll(async () => {
+  await killProcesses()
+  await service.stop()
+  await receiver.close()
+})
+
+/** Posts a message to each session, at any process. One whose process is killed may be lost. */
+const postAll = (sessions: string[], random: Random): Promise<unknown> =>
+  Promise.all(
+    sessions.map((session) => {
+      const url = processes[Math.floor(random() * processes.length)]?.url ?? service.url
+      return call(url, 'POST', `/v1/sessions/${session}/messages`, textMessage('Go')).catch(() => {})
+    }),
+  )
+
+/** Posts messages and kills a process, again and again. Another process takes over, and a new one is started. */
+async function killRepeatedly(sessions: string[], random: Random): Promise<void> {
+  for (let kill = 0; kill < KILLS; kill++) {
+    const posted = postAll(sessions, random)
+    // The random moment is what this tests.
+    await new Promise((resolve) => setTimeout(resolve, random() * LATEST_KILL_MS))
+    const [victim] = processes.splice(Math.floor(random() * processes.length), 1)
+    await victim?.kill()
+    await Promise.all([posted, startOne()])
+  }
+}
+
+type Told = { session: string; turn: string; at: number }
+
+/** The ends of all turns as the record has them: in each session in the order of its events. */
+const readEnds = (): Promise<Told[]> => service.platform.deps.db.$queryRaw<Told[]>`
+  SELECT 'session_' || replace(session_id::text, '-', '') AS session, 'turn_' || replace(turn_id::text, '-', '') AS turn,
+    sequence AS at
+  FROM events WHERE type IN ('turn.completed', 'turn.failed', 'turn.cancelled') ORDER BY session_id, sequence`
+
+const bySession = (ends: Pick<Told, 'session' | 'turn'>[]) => {
+  const sessions = Object.groupBy(ends, ({ session }) => session)
+  return Object.fromEntries(Object.entries(sessions).map(([id, told]) => [id, told?.map(({ turn }) => turn)]))
+}
+
+describe('webhooks, while processes with API and worker are killed', () => {
+  it.each(seedsOf('webhookKills'))(`get each event, in order, ${KILLS} times (SEED=%i)`, async (seed) => {
+    const random = createRandom(seed)
+    receiver.answer = (response) => response.writeHead(random() < REFUSED ? 500 : 204).end()
+    const input = { url: receiver.url, events: ['turn.completed', 'turn.failed'] }
+    const hook = (await call(service.url, 'POST', '/v1/webhooks', input)).body
+    const sessions: string[] = []
+    const steps = [{ text: 'Done and done.', tokens_per_second: 20 }]
+    for (let count = 0; count < SESSIONS; count++) sessions.push(await createScriptedSession(service.url, steps))
+    await killRepeatedly(sessions, random)
+    const { db } = service.platform.deps
+    await waitFor(async () => (await db.turn.count({ where: { finishedAt: null } })) === 0, 'all turns to end')
+    await waitFor(async () => (await db.webhookLane.count()) === 0, 'all deliveries')
+
+    const ends = await readEnds()
+    expect(ends.length).toBeGreaterThan(KILLS)
+    expect(receiver.received.every((one) => isVerified(hook.secret, one))).toBe(true)
+    expectOncePerTurn()
+    expect(bySession(firstTold())).toEqual(bySession(ends))
+    const rows = await db.webhookDelivery.findMany({ select: { status: true } })
+    expect(rows).toEqual(ends.map(() => ({ status: 'delivered' })))
+    const repeated = receiver.received.length - ends.length
+    process.stdout.write(`${KILLS} kills, seed ${seed}: ${ends.length} events, ${repeated} requests more\n`)
+  })
+})
+
+/** The events in the order in which the receiver first got each. */
+function firstTold() {
+  const seen = new Set<string>()
+  const first = receiver.received.filter(({ id }) => !seen.has(id) && seen.add(id))
+  return first.map(({ event: { data } }) => ({ session: data.session_id, turn: data.turn_id }))
+}
+
+/** Duplicates have the same id and the same body. */
+function expectOncePerTurn(): void {
+  const bodies = new Map<string, string>()
+  const ids = new Map<string, string>()
+  for (const { id, body, event } of receiver.received) {
+    expect([bodies.get(id) ?? body, ids.get(event.data.turn_id) ?? id]).toEqual([body, id])
+    bodies.set(id, body)
+    ids.set(event.data.turn_id, id)
+  }
+}
