@@ -8,9 +8,7 @@ export type Deps = Below & {
 
 /**
  * Retention times. Sessions are kept since something happened in them, 0 for ever. Deltas are kept after their message is
- * complete, executions and organizations' events after they were recorded.
- * Retention times. Sessions are kept since something happened in them, 0 for ever. Deltas are kept after their message is complete, executions
- * and deliveries after they were recorded.
+ * complete, executions, deliveries and organizations' events after they were recorded.
  */
 export type Retention = {
   sessionsMs: number
