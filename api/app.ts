@@ -41,6 +41,7 @@ import { memberRoutes } from './routes/members.ts'
 import { messageRoutes } from './routes/messages.ts'
 import { organizationEventRoutes } from './routes/organization-events.ts'
 import { organizationRoutes } from './routes/organizations.ts'
+import { runRoutes } from './routes/runs.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { skillRoutes } from './routes/skills.ts'
@@ -91,6 +92,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   eventRoutes(handle, deps, options.streams)
   organizationEventRoutes(handle, deps, options.streams)
   turnRoutes(handle, deps)
+  runRoutes(handle, deps)
   llmProviderRoutes(handle, deps)
   llmModelRoutes(handle, deps)
   mcpServerRoutes(handle, deps)

@@ -18,6 +18,7 @@ const BENCHES: Record<string, Bench> = {
   many: async (ground) => (await import('./many.ts')).benchMany(ground, ground.args),
   sse: async ({ services, ports }) => (await import('./sse.ts')).benchSse(services, ports[0]),
   lists: async ({ services, ports }) => (await import('./lists.ts')).benchLists(services, ports),
+  runs: async (ground) => (await import('./runs.ts')).benchRuns(ground),
   auth: async ({ services, ports }) => (await import('./auth.ts')).benchAuth(services, ports),
   append: async ({ services }) => (await import('./append.ts')).benchAppend(services),
   hostile: async ({ services, ports }) => (await import('./hostile.ts')).benchHostile(services, ports[0]),

@@ -113,7 +113,7 @@ const MAX_WAITING = 20
 
 /** Number of turns that wait for a person. */
 function WaitingCount(): VNode | null {
-  const query = { limit: MAX_WAITING }
+  const query = { status: ['waiting' as const], limit: MAX_WAITING }
   const { value = 0, refresh } = useLoad(
     async () => (await api.turns.listWaitingTurns(query)).data.length,
     [changes.value],

@@ -29,6 +29,9 @@ export const DurableHealth = z
       retrying: z.int().min(0).nullable().meta({
         description: 'Turns whose failed model call is being retried. Null if Postgres did not answer.',
       }),
+      stalled: z.int().min(0).nullish().meta({
+        description: 'Active turns without an event for TURN_STALLED_SECS. Null if Postgres did not answer.',
+      }),
     }),
     executions: executions('Workflows of executions of schedules'),
   })

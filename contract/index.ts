@@ -17,12 +17,14 @@ import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEventEndpoints } from './organization-events.ts'
 import { organizationEndpoints } from './organizations.ts'
+import { runEndpoints } from './runs.ts'
 import { executionEndpoints, scheduleEndpoints } from './schedules.ts'
 import { sessionEndpoints } from './sessions.ts'
 import { skillEndpoints } from './skills.ts'
 import { storageEndpoints } from './storage.ts'
 import { organizationTurnEndpoints, turnEndpoints } from './turns.ts'
 import { usageEndpoints } from './usage.ts'
+import { turnEndpoints } from './turns.ts'
 import { userEndpoints } from './users.ts'
 import { webhookEndpoints } from './webhooks.ts'
 
@@ -34,7 +36,7 @@ export const endpoints: Endpoint[] = [
   eventEndpoints,
   organizationEventEndpoints,
   turnEndpoints,
-  organizationTurnEndpoints,
+  runEndpoints,
   fileEndpoints,
   databaseEndpoints,
   storageEndpoints,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { CostUsd, DateTime, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { AgentId, ClearableModelRef, HarnessId, ModelRef, SessionId, wireId } from './kit/ids.ts'
-import { pagination } from './kit/query.ts'
+import { pagination, repeated, search, time } from './kit/query.ts'
 import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
 export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoolresults']).meta({
@@ -11,6 +11,8 @@ export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoo
     'started: no message yet. active: a turn runs or queues. waitingfortoolresults: a turn waits for its client, and its own ' +
     'status is `waiting`. idle: all turns have ended.',
 })
+
+const LastTurnStatus = z.enum(['completed', 'failed', 'cancelled'])
 
 export const Session = z
   .object({
@@ -26,10 +28,9 @@ export const Session = z
     tools: z.array(ToolDefinition),
     features: z.array(z.string()),
     status: SessionStatus,
-    last_turn_status: z
-      .enum(['completed', 'failed', 'cancelled'])
-      .nullish()
-      .meta({ description: 'Status of the turn that ended last. Null until a turn has ended.' }),
+    last_turn_status: LastTurnStatus.nullish().meta({
+      description: 'Status of the turn that ended last. Null until a turn has ended.',
+    }),
     preview: z.string().nullish(),
     output_preview: z.string().nullish(),
     is_pinned: z.boolean().nullish(),
@@ -77,6 +78,9 @@ export const UpdateSessionRequest = z
   .meta({ id: 'UpdateSessionRequest' })
 export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>
 
+/** Number up to which sessions are counted that match a filter. */
+export const MAX_COUNTED = 10_000
+
 const SessionPath = z.object({ session_id: SessionId })
 
 const SessionPage = z.object({
@@ -93,8 +97,23 @@ export const sessionEndpoints = group(
       operationId: 'listSessions',
       method: 'GET',
       summary: "Lists sessions: the caller's pinned sessions first, then the newest",
-      query: z.object({ agent_id: AgentId.optional(), ...pagination }),
+      description: `With other filters than agent_id, total counts up to ${MAX_COUNTED} sessions.`,
+      query: z.object({
+        agent_id: AgentId.optional(),
+        status: SessionStatus.optional(),
+        last_turn_status: LastTurnStatus.optional(),
+        tag: repeated(z.string().max(255), 20).meta({
+          type: 'array',
+          items: { type: 'string' },
+          description: 'All of these tags; repeat the key.',
+        }),
+        from: time.meta({ format: 'date-time', description: 'Created at or after this time.' }).optional(),
+        to: time.meta({ format: 'date-time', description: 'Created before this time.' }).optional(),
+        search: search.optional(),
+        ...pagination,
+      }),
       responses: { 200: SessionPage },
+      errors: [422, 429],
     },
     create: {
       operationId: 'createSession',

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { TurnErrorCode } from './errors.ts'
 import { CostUsd, DateTime, jsonUpTo, listOf, nameUpTo, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
-import { SessionId, TurnId, wireId } from './kit/ids.ts'
+import { SessionId, TurnId, wireId, wireUuid } from './kit/ids.ts'
 import { pagination } from './kit/query.ts'
 
 export const TurnStatus = z
@@ -43,8 +43,18 @@ export const Turn = z
   .object({
     id: wireId('turn'),
     session_id: wireId('session'),
+    agent_id: wireId('agent').nullish().meta({ description: 'Agent of its session when the message was posted.' }),
+    user_id: wireUuid.nullish().meta({ description: 'User who posted the message. Null for a schedule.' }),
+    api_key_id: wireUuid.nullish().meta({ description: 'API key that posted the message. Null for a login.' }),
     status: TurnStatus,
+    stalled: z.boolean().nullish().meta({
+      description: 'True for an active turn without an event for a quarter of an hour, or TURN_STALLED_SECS.',
+    }),
     input_message_id: wireId('message'),
+    input_preview: z
+      .string()
+      .nullish()
+      .meta({ description: 'Beginning of the message. Null for turns of release 1.0 and before.' }),
     iterations: z.int().min(0),
     usage: TokenUsage,
     cost_usd: CostUsd.nullish(),
@@ -178,23 +188,6 @@ export const turnEndpoints = group(
       params: ofToolCall,
       query: z.object({ holder }),
       responses: { 204: null },
-    },
-  },
-)
-
-export const organizationTurnEndpoints = group(
-  { tag: 'turns', path: '/v1/turns', access: 'member' },
-  {
-    list: {
-      operationId: 'listWaitingTurns',
-      method: 'GET',
-      summary: 'Lists the turns of all sessions that wait for their client, newest first',
-      description: 'Each turn has its calls that wait for a result or an approval.',
-      query: z.object({
-        status: z.literal('waiting').optional().meta({ description: 'The only value, and the default.' }),
-        ...pagination,
-      }),
-      responses: { 200: listOf(Turn) },
     },
   },
 )

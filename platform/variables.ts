@@ -293,6 +293,9 @@ const turns = {
   MAX_TURN_SECONDS: longSeconds
     .default(DAY_SECS)
     .describe('Seconds that a turn may run, without the time in which it waits for people.'),
+  TURN_STALLED_SECS: longSeconds
+    .default(15 * MINUTE_SECS)
+    .describe('Seconds without an event after which an active turn counts as stalled.'),
   MAX_TURN_ITERATIONS: whole(1, 1000).default(100).describe('Model calls that a turn may make.'),
   BUDGET_UNKNOWN_PRICES: z
     .enum(['refuse', 'allow'])

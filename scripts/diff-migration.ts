@@ -104,11 +104,15 @@ function restoreCharTypes(adapter: SqlDriverAdapter, charColumns: () => string[]
   }
 }
 
+/** Lists the migrations as Prisma can run them: whole, so without what no transaction may do. */
 async function listMigrations() {
   const migrations = await readMigrations()
   const migrationDirectories = migrations.map(({ name, script }) => ({
     path: name,
-    migrationFile: { path: 'migration.sql', content: { tag: 'ok' as const, value: script } },
+    migrationFile: {
+      path: 'migration.sql',
+      content: { tag: 'ok' as const, value: script.replaceAll(' CONCURRENTLY ', ' ') },
+    },
   }))
   return { baseDir: migrationsUrl.pathname, lockfile, shadowDbInitScript: '', migrationDirectories }
 }

@@ -1,18 +1,15 @@
-import { organizationTurnEndpoints, turnEndpoints } from '../../contract/turns.ts'
+import { turnEndpoints } from '../../contract/turns.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { cancelTurns } from '../../domain/turns/control/cancel.ts'
 import { submitToolResults } from '../../domain/turns/control/client-calls.ts'
 import { leaseToolCall, releaseToolCall } from '../../domain/turns/control/leases.ts'
-import { getTurn, listTurns, listWaitingTurns } from '../../domain/turns/read.ts'
+import { getTurn, listTurns } from '../../domain/turns/read.ts'
 import { type Handle, reply } from '../http/handle.ts'
 import { answerList, linesOf } from '../http/json-list.ts'
 
 export function turnRoutes(handle: Handle, deps: Deps): void {
   handle(turnEndpoints.list, async ({ actor, params, query, ctx }) =>
     answerList(ctx, deps.log, linesOf(await listTurns(deps, actor, params.session_id, query))),
-  )
-  handle(organizationTurnEndpoints.list, async ({ actor, query, ctx }) =>
-    answerList(ctx, deps.log, linesOf(listWaitingTurns(deps, actor, query))),
   )
   handle(turnEndpoints.get, async ({ actor, params }) =>
     reply(200, await getTurn(deps, actor, params.session_id, params.turn_id)),

@@ -70,7 +70,7 @@ function Call({ sessionId, call, isOver }: { sessionId: string; call: RequestedC
 
 /** Reads the newest waiting turns, in pages, and their sessions unless known. */
 async function readWaiting(count: number, places: Map<string, AskingSession>): Promise<Waiting[]> {
-  const turns: Turn[] = await readPages((query) => api.turns.listWaitingTurns(query), count)
+  const turns: Turn[] = await readPages((query) => api.turns.listWaitingTurns({ ...query, status: ['waiting'] }), count)
   const waiting = new Set(turns.map(({ session_id }) => session_id))
   for (const id of places.keys()) if (!waiting.has(id)) places.delete(id)
   await Promise.all(

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { textUpTo } from './common.ts'
 
 /** Largest offset. It fits into Postgres's 64-bit row counts and into a number. */
 const MAX_NUMBER = 999_999_999_999_999
@@ -51,3 +52,18 @@ export const flag = truth.default('false').transform(isTrue)
 
 /** Filter of a query by a flag. Absent: both. */
 export const choice = truth.transform(isTrue).optional().meta({ type: 'boolean' })
+
+const FIRST_MS = 0
+const LAST_MS = Date.UTC(9999, 11, 31)
+
+/** Point in time of a filter, with any offset from UTC. */
+export const time = z.iso
+  .datetime({ offset: true, error: 'must be a time such as 2030-01-31T09:00:00Z' })
+  .transform((text) => new Date(text))
+  .refine((at) => at.getTime() >= FIRST_MS && at.getTime() <= LAST_MS, { error: 'must be between 1970 and 9999' })
+
+/** Words that a text must have, in the way of search engines. */
+export const search = textUpTo(256).meta({
+  description:
+    'Words that the text must have, in any order. "two words" follow each other, or allows either side, -word excludes.',
+})

@@ -153,7 +153,7 @@ async function cancelForBusyPolicy(
     return cancelUnfinished(session, { reason: 'interrupted by a new message', afterwards: 'goes_on' })
   }
   if (head?.status !== 'waiting') return []
-  return cancelUnfinished(session, { turnId: head.id, reason: 'superseded by a new message', afterwards: 'goes_on' })
+  return cancelUnfinished(session, { turnIds: [head.id], reason: 'superseded by a new message', afterwards: 'goes_on' })
 }
 
 function newMessage(

@@ -51,6 +51,7 @@ export async function insertMessage(
   { organizationId, sessionId, turnId, author, content, controls, data, traceparent, claim = 0 }: NewMessage,
   when: 'always' | 'unless_waiting',
 ): Promise<InsertedMessage | undefined> {
+  const preview = truncate(textOf(content))
   const activated = { turn_id: toId('turn', turnId), input_message_id: toId('message', turnId) }
   const rows = await db.$queryRaw<Row[]>`
     WITH before AS (
@@ -65,14 +66,14 @@ export async function insertMessage(
         last_sequence = before.last_sequence + 1 + is_next::int + begins::int,
         status = CASE WHEN is_next THEN 'active' ELSE s.status END,
         started_at = CASE WHEN begins THEN clock_timestamp() ELSE s.started_at END,
-        preview = coalesce(s.preview, ${truncate(textOf(content))}),
+        preview = coalesce(s.preview, ${preview}),
         updated_at = now()
       FROM before WHERE s.id = before.id
       RETURNING before.*, clock_timestamp() AS ts
     ), turn AS (
-      INSERT INTO turns (id, organization_id, session_id, agent_id, user_id, api_key_id, input_sequence, controls, traceparent)
+      INSERT INTO turns (id, organization_id, session_id, agent_id, user_id, api_key_id, input_sequence, input_preview, controls, traceparent)
       SELECT ${turnId}::uuid, organization_id, id, agent_id, ${author.userId}::uuid, ${author.apiKeyId}::uuid,
-        last_sequence + 1, ${controls}::jsonb, ${traceparent ?? null}
+        last_sequence + 1, ${preview}, ${controls}::jsonb, ${traceparent ?? null}
       FROM session
     ), claim AS (
       INSERT INTO turn_steps (turn_id, step, fence, claims, process)

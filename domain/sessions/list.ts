@@ -1,11 +1,12 @@
-import type { AgentId } from '../../contract/kit/ids.ts'
 import type { Session } from '../../contract/sessions.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
+import { readFiltered } from '../kit/filtered-reads.ts'
 import { type Counted, counted } from '../kit/lists.ts'
+import { findSessions, isFiltered, type SessionFilter } from './find.ts'
 import { readSessions } from './read.ts'
 
-type PageQuery = { agent_id?: AgentId | undefined; limit: number; offset: number }
+type PageQuery = SessionFilter & { limit: number; offset: number }
 
 /** Position of a page. `before` and `skip` locate its first unpinned session; they are null past the end. */
 type SessionPageStart = { total: number; pinned: string[]; before: Date | null; skip: number | null }
@@ -17,19 +18,27 @@ const SESSIONS_AT_ONCE = 20
 
 /**
  * Returns a page of the organization's or of one agent's sessions: first the caller's pinned sessions, then the others,
- * both newest first. The cost does not depend on the number of sessions or the offset.
+ * both newest first.
  */
 export async function listSessions(deps: Deps, actor: Actor, query: PageQuery): Promise<Counted<Session>> {
-  const { limit, offset, agent_id: agentId } = query
+  const { limit, offset, ...filter } = query
+  const found = isFiltered(filter)
+    ? await readFiltered(deps, actor, (db) => findSessions(db, actor, filter, { limit, offset }))
+    : await findAll(deps, actor, filter.agent_id, { limit, offset })
+  return counted({ ...found, read: (ids) => readSessions(deps, actor, ids), atOnce: SESSIONS_AT_ONCE, offset, limit })
+}
+
+/** The cost does not depend on the number of sessions or the offset. */
+async function findAll(
+  deps: Deps,
+  actor: Actor,
+  agentId: string | undefined,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ ids: string[]; total: number }> {
   const place = await findPlace(deps, actor, agentId ?? ALL_AGENTS, offset)
   const pinned = place.pinned.slice(offset, offset + limit)
   const others = await findOthers(deps, actor, agentId, place, limit - pinned.length)
-  return counted({
-    ids: [...pinned, ...others],
-    read: (ids) => readSessions(deps, actor, ids),
-    atOnce: SESSIONS_AT_ONCE,
-    ...{ total: place.total, offset, limit },
-  })
+  return { ids: [...pinned, ...others], total: place.total }
 }
 
 async function findOthers(

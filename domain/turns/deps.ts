@@ -32,4 +32,6 @@ export type TurnLimits = {
   maxTurnMs: number
   /** Whether budgets in USD let calls with an unknown price pass. */
   mayBeUnpriced: boolean
+  /** Time without an event after which an active turn counts as stalled. */
+  turnStalledMs: number
 }

@@ -10,9 +10,9 @@ import { requireSession } from '../kit/session-scope.ts'
 import { presentCost, presentUsage } from '../kit/usage.ts'
 import { pendingCalls, presentRequested, readAct } from './calls.ts'
 import type { Deps } from './deps.ts'
+import { findStalled } from './runs/stalled.ts'
 
 const TURNS_AT_ONCE = 100
-const LAST_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** Newest first. Throws `not_found`. */
 export async function listTurns(
@@ -38,34 +38,13 @@ export async function listTurns(
   })
 }
 
-/** Lists the organization's turns that wait for their client, newest first. */
-export function listWaitingTurns(deps: Deps, actor: Actor, part: { limit: number; offset: number }): Pages<Turn> {
-  return pages({
-    ...part,
-    atOnce: TURNS_AT_ONCE,
-    read: async ({ after, skip, take }: PageStart<TurnRow>) => {
-      const { organizationId } = actor
-      // Ids are in the order of creation. The status must be a literal, or Postgres cannot use the index of waiting turns.
-      const found = await deps.db.$queryRaw<{ id: string }[]>`
-        SELECT id FROM turns
-        WHERE organization_id = ${organizationId}::uuid AND status = 'waiting'
-          AND id < ${after?.id ?? LAST_UUID}::uuid
-        ORDER BY id DESC LIMIT ${take} OFFSET ${skip}`
-      const ids = found.map(({ id }) => id)
-      const rows = await deps.db.turn.findMany({ where: { id: { in: ids }, organizationId }, orderBy: { id: 'desc' } })
-      return { rows, hasMore: ids.length === take }
-    },
-    present: (rows) => presentTurns(deps, rows),
-  })
-}
-
 /** Throws `not_found`. */
 export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, turnId: TurnId): Promise<Turn> {
   const row = await deps.db.turn.findFirst({
     where: { id: turnId, sessionId, organizationId: actor.organizationId },
   })
   if (!row) throw notFound('Turn')
-  return presentTurn(row, await readPending(deps, row))
+  return presentOne(deps, row)
 }
 
 /** Reads turns of an organization by their uuids. Unknown turns are missing from the result. */
@@ -89,7 +68,7 @@ export async function readCurrentTurn(
     where: { sessionId: id, finishedAt: null },
     orderBy: { inputSequence: 'asc' },
   })
-  return { lastSequence, turn: row === null ? undefined : presentTurn(row, await readPending(deps, row)) }
+  return { lastSequence, turn: row === null ? undefined : await presentOne(deps, row) }
 }
 
 /** Counts the turns of all organizations that wait to ask a failed model again. */
@@ -110,14 +89,26 @@ async function readPending(deps: Deps, { id, status }: TurnRow): Promise<Turn['p
   return act === undefined ? [] : pendingCalls(act).map(presentRequested)
 }
 
-const presentTurns = (deps: Deps, rows: TurnRow[]): Promise<Turn[]> =>
-  Promise.all(rows.map(async (row) => presentTurn(row, await readPending(deps, row))))
+async function presentTurns(deps: Deps, rows: TurnRow[]): Promise<Turn[]> {
+  const stalled = await findStalled(deps, rows)
+  return Promise.all(rows.map(async (row) => presentTurn(row, stalled.has(row.id), await readPending(deps, row))))
+}
 
-const presentTurn = (row: TurnRow, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({
+async function presentOne(deps: Deps, row: TurnRow): Promise<Turn> {
+  const [stalled, pending] = await Promise.all([findStalled(deps, [row]), readPending(deps, row)])
+  return presentTurn(row, stalled.has(row.id), pending)
+}
+
+const presentTurn = (row: TurnRow, stalled: boolean, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({
   id: toId('turn', row.id),
   session_id: toId('session', row.sessionId),
+  agent_id: row.agentId && toId('agent', row.agentId),
+  user_id: row.userId,
+  api_key_id: row.apiKeyId,
   status: row.status,
+  stalled,
   input_message_id: toId('message', row.id),
+  input_preview: row.inputPreview,
   iterations: row.iterations,
   usage: presentUsage(row),
   cost_usd: presentCost(row.costUsd),

@@ -60,7 +60,7 @@ export async function applyMigrations(
     if (!noWayBack && found.length < migrations.length) requireWayBack(found)
     // A role may have a limit, which is for requests.
     await connection.query('SET statement_timeout = 0')
-    await connection.query(`SELECT pg_advisory_lock(${MIGRATION_LOCK})`)
+    await takeLock(connection)
     const { rows } = await connection.query(IS_FOREIGN)
     if (rows[0]?.foreign === true) {
       throw new ConfigError(
@@ -68,12 +68,22 @@ export async function applyMigrations(
       )
     }
     await connection.query(CREATE_NOTES)
-    // A release before noted the beginning, too. A migration is one transaction: an unfinished one changed nothing.
+    // A release before noted the beginning, too. An unfinished one starts over.
     await connection.query('DELETE FROM _prisma_migrations WHERE finished_at IS NULL')
     const missing = await findMissing(connection, migrations)
     for (const migration of missing) await applyMigration(connection, migration)
     return missing.map(({ name }) => name)
   })
+}
+
+/**
+ * Takes the lock by asking for it again and again. A statement that waited for it would hold up the building of
+ * an index without a lock on its table, which waits for the end of every earlier statement.
+ */
+async function takeLock(connection: Queryable): Promise<void> {
+  const isTaken = async () =>
+    (await connection.query(`SELECT pg_try_advisory_lock(${MIGRATION_LOCK}) AS taken`)).rows[0]?.taken === true
+  while (!(await isTaken())) await sleep(LOCK_POLL_MS)
 }
 
 /** Line in which a migration says why the release before cannot work with its schema. */
@@ -101,13 +111,20 @@ export async function findMissing(connection: Queryable, migrations: Migration[]
   return migrations.filter(({ name }) => !applied.has(name))
 }
 
+/**
+ * First line of a migration whose statements, which end with a blank line, are no transaction: none
+ * that spares a large table a lock may be in one. It may be interrupted anywhere, and then starts over.
+ */
+const EACH_BY_ITSELF = /^-- Each statement by itself: /
+
 /** Runs a migration and notes it in the same transaction, so that none is applied without being noted. */
 async function applyMigration(connection: Queryable, { name, script }: Migration): Promise<void> {
   const checksum = createHash('sha256').update(script).digest('hex')
   const note = `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
     VALUES (gen_random_uuid(), '${checksum}', ${pg.escapeLiteral(name)}, now(), 1)`
   try {
-    await runScript(connection, `${script}\n;${note}`)
+    if (!EACH_BY_ITSELF.test(script)) return await runScript(connection, `${script}\n;${note}`)
+    for (const statement of [...script.split(/;\n\n/), note]) await connection.query(statement)
   } catch (error) {
     if (unavailability(error) !== undefined) throw error
     throw new Error(`the migration ${name} failed: ${(error as Error).message}`, { cause: error })
@@ -147,6 +164,7 @@ export async function withPool<T>(
   }
 }
 
+const LOCK_POLL_MS = 200
 const LOCK_TIMEOUT_MS = 5000
 const MAX_ATTEMPTS = 20
 const RETRY_MS = 1000

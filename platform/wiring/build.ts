@@ -253,6 +253,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     modelCallMs: config.MAX_MODEL_CALL_SECONDS * 1000,
     maxTurnMs: config.MAX_TURN_SECONDS * 1000,
     mayBeUnpriced: config.BUDGET_UNKNOWN_PRICES === 'allow',
+    turnStalledMs: config.TURN_STALLED_SECS * 1000,
   },
   quotas: {
     llmProviders: config.LLM_MAX_PROVIDERS,

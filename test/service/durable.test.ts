@@ -88,7 +88,7 @@ describe('a monitoring stream', () => {
       reasons: [],
       workers: 1,
       task_queue_backlog: 0,
-      turns: { running: 0, failed: 0, retrying: 0 },
+      turns: { running: 0, failed: 0, retrying: 0, stalled: 0 },
       executions: { running: expect.any(Number), failed: 0 },
     })
   })
@@ -209,7 +209,7 @@ describe('Temporal away', () => {
           reasons: ['Temporal does not answer.'],
           workers: null,
           task_queue_backlog: null,
-          turns: { ...none, retrying: 0 },
+          turns: { ...none, retrying: 0, stalled: 0 },
           executions: none,
         })
         const other = await open(service)

@@ -74,6 +74,8 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/sessions/{session_id}/sse': 'member',
   'GET /v1/events/sse': 'member',
   'GET /v1/turns': 'member',
+  'GET /v1/turns/counts': 'member',
+  'POST /v1/turns/cancel': 'member',
   'GET /v1/sessions/{session_id}/turns': 'member',
   'GET /v1/sessions/{session_id}/turns/{turn_id}': 'member',
   'POST /v1/sessions/{session_id}/cancel': 'member',

@@ -107,7 +107,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/agents/{agent_id}/copy': (_, other) => [{ path: other }],
   'GET /v1/agents/{agent_id}/export': (_, other) => [{ path: other }],
 
-  'GET /v1/sessions': (_, other) => [list(), list({ agent_id: other.agent })],
+  'GET /v1/sessions': (_, other) => [list(), list({ agent_id: other.agent }), list({ search: other.mark })],
   'POST /v1/sessions': (_, other) => [
     { body: { agent_id: other.agent } },
     { body: { model_id: other.llmModel } },
@@ -150,6 +150,9 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { query: { since_id: other.event } },
   ],
   'GET /v1/turns': () => [list()],
+  'GET /v1/turns': (_, other) => runFiltersOf(other).map((filter) => list(filter)),
+  'GET /v1/turns/counts': (_, other) => runFiltersOf(other).map((filter) => list(filter)),
+  'POST /v1/turns/cancel': (_, other) => runFiltersOf(other).map((body) => ({ body, succeeds: true })),
   'GET /v1/sessions/{session_id}/turns': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/turns/{turn_id}': (own, other) => [
     { path: other },
@@ -445,6 +448,13 @@ const waysToPost = ({ idempotencyKey }: Ids): Request[] => [
 ]
 /** Members named with an organization or a user of somebody else's, or both. */
 const strangers = (own: Ids, other: Ids): Ids[] => [other, { ...own, user: other.user }, { ...other, user: own.user }]
+/** Filters of turns that name what is somebody else's. */
+const runFiltersOf = ({ agent, session, user, mark }: Ids): Record<string, string>[] => [
+  { agent_id: agent },
+  { session_id: session },
+  { user_id: user },
+  { search: mark },
+]
 const databasesOf = (own: Ids, other: Ids): Request[] =>
   [other, { ...own, database: other.database }, { ...other, database: own.database }].map((path) => ({ path }))
 /** Values and secrets, which the mark names. A database's name is no more than a parameter of the same name. */

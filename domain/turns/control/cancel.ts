@@ -33,8 +33,10 @@ export async function cancelTurns(
 ): Promise<CancelTurnResponse> {
   const where = { organizationId: actor.organizationId, sessionId }
   if (turnId !== undefined && !(await hasTurn(deps, where, turnId))) throw notFound('Turn')
-  const count = await cancelAndGoOn(deps, where, turnId, USER_REASON)
-  if (count === undefined) throw noSession()
+  const cancelled = await cancelAndGoOn(deps, where, turnId && [turnId], USER_REASON)
+  if (cancelled === undefined) throw noSession()
+  notifyCancelled(deps, where.organizationId, cancelled)
+  const count = cancelled.length
   if (count === 0) return { status: 'no_op', message: 'There is nothing to cancel.' }
   return { status: 'cancelled', message: count === 1 ? 'The turn was cancelled.' : `${count} turns were cancelled.` }
 }
@@ -44,30 +46,31 @@ export async function cancelOwnTurn(deps: Deps, turn: TurnPlace): Promise<void> 
   const { turnId: id, ...where } = turn
   // Most were cancelled in the record, and then in Temporal.
   if ((await deps.db.turn.count({ where: { ...where, id, finishedAt: null } })) === 0) return
-  await cancelAndGoOn(deps, turn, turn.turnId, OPERATOR_REASON)
+  notifyCancelled(deps, turn.organizationId, (await cancelAndGoOn(deps, turn, [id], OPERATOR_REASON)) ?? [])
 }
 
 async function hasTurn(deps: Deps, where: { organizationId: string; sessionId: string }, id: string) {
   return (await deps.db.turn.count({ where: { ...where, id } })) > 0
 }
 
-/** Cancels turns and starts the next one in the queue. Returns how many were cancelled, undefined without a session. */
-async function cancelAndGoOn(
+/**
+ * Cancels a session's unfinished turns, or only `turnIds`, and starts the next one in the queue. Their workflows
+ * are still to be notified. Returns undefined without a session.
+ */
+export async function cancelAndGoOn(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
-  turnId: string | undefined,
-  reason: string,
-): Promise<number | undefined> {
+  turnIds: string[] | undefined,
+  reason = USER_REASON,
+): Promise<Cancelled[] | undefined> {
   const done = await withLockedSession(deps, where, async (session) => {
-    const cancelled = await cancelUnfinished(session, { turnId, reason, afterwards: 'idles' })
+    const cancelled = await cancelUnfinished(session, { turnIds, reason, afterwards: 'idles' })
     // A turn that was not cancelled may now be at the head of the queue.
     const next = cancelled.length === 0 ? null : await nextTurn(session.db, session.id)
     return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }
   })
-  if (done === undefined) return undefined
-  notifyCancelled(deps, where.organizationId, done.cancelled)
-  if (done.next) startTurnSoon(deps, done.next, 'early')
-  return done.cancelled.length
+  if (done?.next) startTurnSoon(deps, done.next, 'early')
+  return done?.cancelled
 }
 
 /**
@@ -94,15 +97,15 @@ type Unfinished = {
 }
 
 /**
- * Ends the session's unfinished turns, or only `turnId`, as cancelled, oldest first. Each one keeps the part of its
+ * Ends the session's unfinished turns, or only `turnIds`, as cancelled, oldest first. Each one keeps the part of its
  * answer that was streamed, and its open calls get results. With `idles` the session becomes idle when no turn follows.
  */
 export async function cancelUnfinished(
   session: LockedSession,
-  { turnId, ...cancellation }: { turnId?: string | undefined } & Cancellation,
+  { turnIds, ...cancellation }: { turnIds?: string[] | undefined } & Cancellation,
 ): Promise<Cancelled[]> {
   const turns: Unfinished[] = await session.db.turn.findMany({
-    where: { sessionId: session.id, finishedAt: null, ...(turnId === undefined ? {} : { id: turnId }) },
+    where: { sessionId: session.id, finishedAt: null, ...(turnIds && { id: { in: turnIds } }) },
     orderBy: { inputSequence: 'asc' },
   })
   const endings = await Promise.all(

@@ -17,8 +17,8 @@ export type TemporalHealth = {
  */
 export type Executions = { running: number; failed: number; ended: number }
 
-/** `retrying` is the number of turns that retry a failed model call; null while the record is unavailable. */
-export type ServiceHealth = TemporalHealth & { retrying: number | null }
+/** Numbers of turns that retry a failed model call, and that are stalled; null while the record is unavailable. */
+export type ServiceHealth = TemporalHealth & { retrying: number | null; stalled: number | null }
 
 /** Queries Temporal within a few seconds; never rejects. */
 export type TemporalHealthReader = () => Promise<TemporalHealth>
@@ -35,7 +35,7 @@ export function judgeHealth(said: ServiceHealth): DurableHealth {
     reasons: [...outages, ...troubles],
     workers: said.workers,
     task_queue_backlog: said.backlog?.tasks ?? null,
-    turns: { ...presentExecutions(said.turns), retrying: said.retrying },
+    turns: { ...presentExecutions(said.turns), retrying: said.retrying, stalled: said.stalled },
     executions: presentExecutions(said.executions),
   }
 }

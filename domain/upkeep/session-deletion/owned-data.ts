@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts'
 /** Tables with a `session_id` whose rows no foreign key deletes, because there may be very many. */
 const OWNED = [
   'events',
+  'session_texts',
   'session_files',
   'session_file_chunks',
   'session_database_pages',

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import pg from 'pg'
 import { ConfigError } from '../../../platform/config-error.ts'
-import { applyMigrations, runScript } from '../../../platform/postgres/migrate.ts'
+import { applyMigrations, readMigrations, runScript } from '../../../platform/postgres/migrate.ts'
 import { compareFunctions, explainChanges, toMigration } from '../../../platform/postgres/sql-functions.ts'
 import { unavailability } from '../../../platform/unavailable.ts'
 import { diffMigration, EMPTY_MIGRATION } from '../../../scripts/diff-migration.ts'
@@ -107,17 +107,16 @@ describe('the migrations', () => {
 
   it('count the sessions that are there already', async () => {
     await withPool(database.url, async (pool) => {
-      const names = (await readdir('prisma/migrations')).filter((name) => /^\d/.test(name)).sort()
-      const run = async (name: string) => pool.query(await readFile(`prisma/migrations/${name}/migration.sql`, 'utf8'))
+      const names = (await readMigrations()).map(({ name }) => name)
       const last = names.findIndex((name) => name.endsWith('agents_and_sessions'))
-      for (const name of names.slice(0, last)) await run(name)
+      await applyMigrations(database.url, { from: (await readMigrations()).slice(0, last) })
       await pool.query(`
         INSERT INTO agents (id, organization_id, name, system_prompt, updated_at)
         VALUES ('${UUID}8', '${UUID}1', 'Agent', 'Help.', now());
         INSERT INTO sessions (id, organization_id, agent_id, harness_id, created_at, updated_at)
         SELECT gen_random_uuid(), '${UUID}1', CASE WHEN n % 3 = 0 THEN '${UUID}8'::uuid END, '${UUID}2', now() - n * interval '1 h', now()
         FROM generate_series(1, 60) n`)
-      for (const name of names.slice(last)) await run(name)
+      await applyMigrations(database.url, { noWayBack: true })
       const { rows } = await pool.query(`
         SELECT agent_id, seconds, sum(count)::int AS count FROM session_counts GROUP BY 1, 2 ORDER BY 1, 2`)
       expect(rows).toEqual([
@@ -126,6 +125,29 @@ describe('the migrations', () => {
         { agent_id: `${UUID}8`, seconds: 300, count: 20 },
         { agent_id: `${UUID}8`, seconds: 86400, count: 20 },
       ])
+    })
+  })
+
+  it('make what earlier releases have written searchable', async () => {
+    const migrations = await readMigrations()
+    const last = migrations.findIndex(({ name }) => name.endsWith('_runs'))
+    await applyMigrations(database.url, { from: migrations.slice(0, last) })
+    await withPool(database.url, async (pool) => {
+      await pool.query(`
+        INSERT INTO sessions (id, organization_id, harness_id, title, updated_at)
+        SELECT gen_random_uuid(), '${UUID}1', '${UUID}2', CASE WHEN n % 2 = 0 THEN 'A title' END, now()
+        FROM generate_series(1, 250) n;
+        INSERT INTO events (session_id, sequence, type, ts, turn_id, data)
+        SELECT id, 1, 'input.message', now(), id, '{"message": {"content": [{"type": "text", "text": "A question"}]}}'
+        FROM sessions`)
+      await applyMigrations(database.url)
+      const search = `SELECT count(*)::int AS count FROM session_texts WHERE words @@ $1::tsquery`
+      const count = async (query: string) => (await pool.query(search, [query])).rows[0].count
+      const counts = [await count('title'), await count('question'), await count(`'input ${UUID}1' & question`)]
+      expect(counts).toEqual([125, 250, 250])
+      // A process may die after any of its statements.
+      await pool.query("DELETE FROM _prisma_migrations WHERE migration_name LIKE '%_runs_indexes'")
+      expect(await applyMigrations(database.url)).toEqual([expect.stringMatching('_runs_indexes')])
     })
   })
 

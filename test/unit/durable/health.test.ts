@@ -7,6 +7,7 @@ const FINE: ServiceHealth = {
   turns: { running: 3, failed: 0, ended: 40 },
   executions: { running: 0, failed: 0, ended: 0 },
   retrying: 0,
+  stalled: 0,
 }
 const judge = (differing: Partial<ServiceHealth>) => {
   const health = judgeHealth({ ...FINE, ...differing })
@@ -21,7 +22,7 @@ describe('the health of durable execution', () => {
       reasons: [],
       workers: 2,
       task_queue_backlog: 0,
-      turns: { running: 3, failed: 0, retrying: 0 },
+      turns: { running: 3, failed: 0, retrying: 0, stalled: 0 },
       executions: { running: 0, failed: 0 },
     })
   })
@@ -31,12 +32,14 @@ describe('the health of durable execution', () => {
   })
 
   it('is degraded when Temporal says nothing, and unknown values are not 0', () => {
-    expect(judge({ workers: null, backlog: null, turns: null, executions: null, retrying: null })).toEqual({
+    expect(
+      judge({ workers: null, backlog: null, turns: null, executions: null, retrying: null, stalled: null }),
+    ).toEqual({
       status: 'degraded',
       reasons: ['Temporal does not answer.'],
       workers: null,
       task_queue_backlog: null,
-      turns: { running: null, failed: null, retrying: null },
+      turns: { running: null, failed: null, retrying: null, stalled: null },
       executions: { running: null, failed: null },
     })
   })

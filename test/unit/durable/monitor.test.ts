@@ -14,7 +14,14 @@ function createFake(pollMs = POLL_MS) {
     await fake.answer
     fake.underWay--
     const none = { running: 0, failed: 0, ended: 0 }
-    return { workers: fake.workers, backlog: { tasks: 0, oldestMs: 0 }, turns: none, executions: none, retrying: 0 }
+    return {
+      workers: fake.workers,
+      backlog: { tasks: 0, oldestMs: 0 },
+      turns: none,
+      executions: none,
+      retrying: 0,
+      stalled: 0,
+    }
   }
   return { fake, monitor: createMonitor(read, pollMs) }
 }

@@ -1,0 +1,85 @@
+import type { CancelledTurns } from '../../../contract/runs.ts'
+import { atOnce } from '../../../lib/at-once.ts'
+import { warnRarely } from '../../../lib/warn-rarely.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { invalid } from '../../kit/errors.ts'
+import { readFiltered } from '../../kit/filtered-reads.ts'
+import { toId } from '../../kit/ids.ts'
+import type { Deps } from '../deps.ts'
+import { checkTimes, conditionsOf, type RunFilter, statusesOf } from '../runs/filter.ts'
+import { type Cancelled, cancelAndGoOn } from './cancel.ts'
+import { notifyWorkflow } from './workflow-outbox.ts'
+
+type Found = { id: string; sessionId: string }
+
+/** Turns of a request; the rest is left for the next one. */
+const MAX_TURNS = 5000
+const MAX_MS = 30_000
+/** Sessions that are locked at once. Other requests need connections, too. */
+const SESSIONS_AT_ONCE = 8
+const NOTICES_AT_ONCE = 16
+
+/**
+ * Cancels the unfinished turns that match, the oldest first. Each session's are one transaction, so a repetition after
+ * an interruption does the rest. Turns that begin meanwhile stay. Throws `invalid` without a filter.
+ */
+export async function cancelRuns(
+  deps: Deps,
+  actor: Actor,
+  { all, ...filter }: RunFilter & { all?: boolean | undefined },
+): Promise<CancelledTurns> {
+  const isFiltered = Object.values(filter).some(Boolean)
+  if (!isFiltered && !all) throw invalid('Give at least one filter, or all: true for all unfinished turns')
+  if (isFiltered && all) throw invalid('all: must not be given together with a filter')
+  checkTimes(filter)
+  const found = await findUnfinished(deps, actor, filter)
+  const { cancelled, left } = await cancelBySession(deps, actor, found.slice(0, MAX_TURNS))
+  // After all ends are recorded, which matter more; the sweeper sends the notices that this process does not.
+  void atOnce(
+    cancelled.filter(({ wasRunning }) => wasRunning),
+    NOTICES_AT_ONCE,
+    ({ turnId, at }) =>
+      notifyWorkflow(deps, { turnId, organizationId: actor.organizationId, hasEnded: true, noticeDueAt: at }),
+  )
+  return { cancelled: cancelled.length, more: left > 0 || found.length > MAX_TURNS }
+}
+
+const findUnfinished = (deps: Deps, actor: Actor, filter: RunFilter): Promise<Found[]> =>
+  readFiltered(deps, actor, async (db) => {
+    const { sql } = await conditionsOf(deps, db, actor, filter)
+    const statuses = statusesOf(filter, ['queued', 'active', 'waiting'])
+    return db.$queryRaw<Found[]>`
+      SELECT t.id, t.session_id AS "sessionId" FROM turns t
+      WHERE ${sql} AND t.status = ANY (${statuses}::turn_status[]) ORDER BY t.created_at, t.id LIMIT ${MAX_TURNS + 1}`
+  })
+
+/** Returns the cancelled turns, and how many sessions are left: the time was over, or their cancellation failed. */
+async function cancelBySession(
+  deps: Deps,
+  { organizationId }: Actor,
+  found: Found[],
+): Promise<{ cancelled: Cancelled[]; left: number }> {
+  const sessions = Map.groupBy(found, ({ sessionId }) => sessionId)
+  const until = performance.now() + MAX_MS
+  const cancelled: Cancelled[] = []
+  let left = sessions.size
+  let failure: unknown
+  await atOnce(
+    sessions,
+    SESSIONS_AT_ONCE,
+    async ([sessionId, turns]) => {
+      try {
+        const ids = turns.map(({ id }) => id)
+        cancelled.push(...((await cancelAndGoOn(deps, { organizationId, sessionId }, ids)) ?? []))
+        left--
+      } catch (error) {
+        failure = error
+        const fields = { session: toId('session', sessionId), err: (error as Error).message }
+        warnRarely(deps.log, fields, 'turns not cancelled; the caller is told to repeat the request')
+      }
+    },
+    () => performance.now() > until || (failure !== undefined && deps.unavailability(failure) !== undefined),
+  )
+  if (failure !== undefined && cancelled.length === 0) throw failure
+  return { cancelled, left }
+}
