@@ -23,7 +23,10 @@ export async function listRuns(
   const place = after === undefined ? undefined : fromCursor(order, after)
   const find = async (db: Prisma.TransactionClient) => {
     const conditions = await conditionsOf(deps, db, actor, filter)
-    const found = order === 'longest' ? longestSql(filter, conditions, place) : newestSql(filter, conditions, place)
+    const found =
+      order === 'longest'
+        ? longestSql(filter, conditions, place)
+        : newestSql(filter, conditions, place, limit + offset + 1)
     return db.$queryRaw<RunPlace[]>`${found} LIMIT ${limit + 1} OFFSET ${offset}`
   }
   const places = await (isDirect(filter) ? find(deps.db) : readFiltered(deps, actor, find))
@@ -39,15 +42,23 @@ export async function listRuns(
 }
 
 /**
- * Each status has its part of an index, which is in order; Postgres merges them and stops at the limit. Turns of one
- * session, with one error code or found by a search are few, and indexes of their own lead to them.
+ * Each status has its part of an index, which is in order, so the first `take` of each are read and sorted. A merge by
+ * Postgres itself would do, but it may choose to sort all of them. Turns of one session, with one error code or found
+ * by a search are few, and indexes of their own lead to them.
  */
-function newestSql(filter: RunFilter, { sql, found }: Conditions, place: RunPlace | undefined): Prisma.Sql {
+function newestSql(
+  filter: RunFilter,
+  { sql, found }: Conditions,
+  place: RunPlace | undefined,
+  take: number,
+): Prisma.Sql {
   const isFew = found !== undefined || Boolean(filter.session_id) || Boolean(filter.error_code)
   const statuses = statusesOf(filter, Object.values(TurnStatus))
   const isAfter = place ? Prisma.sql`AND (t.created_at, t.id) < (${place.at}, ${place.id}::uuid)` : Prisma.empty
   const parts = (isFew || statuses.length === 0 ? [statuses] : statuses.map((one) => [one])).map(
-    (some) => Prisma.sql`SELECT t.id, t.created_at AS at FROM turns t WHERE ${sql} AND ${isOneOf(some)} ${isAfter}`,
+    (some) => Prisma.sql`(
+      SELECT t.id, t.created_at AS at FROM turns t WHERE ${sql} AND ${isOneOf(some)} ${isAfter}
+      ORDER BY t.created_at DESC, t.id DESC LIMIT ${take})`,
   )
   return Prisma.sql`SELECT id, at FROM (${Prisma.join(parts, ' UNION ALL ')}) AS t ORDER BY at DESC, id DESC`
 }
