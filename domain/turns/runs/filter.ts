@@ -74,7 +74,8 @@ async function findBySearch(db: Db, { organizationId }: Actor, search: string): 
   return rows.length > MAX_FOUND ? undefined : rows.map(({ id }) => id)
 }
 
+/** OFFSET keeps Postgres from joining, which would read all matches for one page. */
 const hasInputSql = ({ organizationId }: Actor, search: string): Prisma.Sql => Prisma.sql`EXISTS (
   SELECT FROM session_texts
-  WHERE session_id = t.session_id AND sequence = t.input_sequence AND ${matchesSql(organizationId, search, 'input')}
+  WHERE session_id = t.session_id AND sequence = t.input_sequence AND ${matchesSql(organizationId, search, 'input')} OFFSET 0
 )`
