@@ -9,6 +9,22 @@ const MiB = 1024 * KiB
 
 export const AgentStatus = z.enum(['active', 'archived']).meta({ id: 'AgentStatus' })
 
+const MAX_LIMIT = 1_000_000_000
+const limit = (description: string, least = 1) => z.int().min(least).max(MAX_LIMIT).nullish().meta({ description })
+
+/** Limits on the turns of an agent. Absent ones are the installation's. */
+export const AgentLimits = z
+  .strictObject({
+    max_turn_seconds: limit('Age of a turn, without the time in which it waits for its client.'),
+    max_model_calls: limit('Model calls of a turn.'),
+    max_tool_calls: limit('Tool calls of a turn.'),
+    max_output_tokens: limit('Output tokens of a turn, summed over its model calls.', 16),
+    max_answer_characters: limit('Characters of one answer of the model, with its thinking and its tool calls.'),
+    max_running_turns: limit('Turns of the agent that run at once. Others wait, in the order of their messages.'),
+  })
+  .meta({ id: 'AgentLimits' })
+export type AgentLimits = z.infer<typeof AgentLimits>
+
 export const Agent = z
   .object({
     id: wireId('agent'),
@@ -21,6 +37,7 @@ export const Agent = z
     tags: z.array(z.string()),
     capabilities: z.array(NamedCapability),
     tools: z.array(ToolDefinition),
+    limits: AgentLimits,
     status: AgentStatus,
     usage: TokenUsage.nullish(),
     cost_usd: CostUsd.nullish(),
@@ -55,6 +72,7 @@ export const CreateAgentRequest = z
     tags: tagList.optional(),
     capabilities: capabilityList.optional(),
     tools: toolList.optional(),
+    limits: AgentLimits.nullish(),
     ...namesElsewhere,
   })
   .meta({ id: 'CreateAgentRequest' })
@@ -70,6 +88,7 @@ export const UpdateAgentRequest = z
     tags: tagList.nullish(),
     capabilities: capabilityList.nullish(),
     tools: toolList.nullish(),
+    limits: AgentLimits.nullish().meta({ description: 'Replaced as a whole; {} removes all.' }),
     ...namesElsewhere,
     status: AgentStatus.nullish(),
   })

@@ -36,6 +36,8 @@ export const TurnErrorCode = z
     'llm_error',
     'no_model',
     'max_iterations',
+    'max_tool_calls',
+    'max_output_tokens',
     'turn_too_old',
     'answer_too_long',
     'too_many_tool_calls',

@@ -301,6 +301,13 @@ const turns = {
     .enum(['refuse', 'allow'])
     .default('refuse')
     .describe('Model calls with an unknown price, in turns with a budget in USD: `refuse` fails the turn.'),
+  MAX_TURN_TOOL_CALLS: whole(0, 1_000_000).default(0).describe('Tool calls that a turn may make. 0: no limit.'),
+  MAX_TURN_OUTPUT_TOKENS: whole(0, 1_000_000_000)
+    .default(0)
+    .describe('Output tokens of a turn, summed over its model calls. 0: no limit.'),
+  MAX_RUNNING_TURNS_PER_ORGANIZATION: whole(0, 1_000_000)
+    .default(0)
+    .describe('Turns of an organization that run at once; others wait, in the order of their messages. 0: no limit.'),
   CLIENT_TOOL_TIMEOUT: longSeconds
     .default(DAY_SECS)
     .describe("Seconds that a turn waits for the results of its client's tools."),

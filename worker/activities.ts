@@ -76,6 +76,7 @@ export type ScheduleActivities = {
 
 /** Time after which a step that was begun before comes again when its owner has no place for it. */
 const PLACE_RETRY_MS = 2000
+const placeRetryMs = () => PLACE_RETRY_MS * (1 + Math.random())
 
 type Activities = TurnActivities & ScheduleActivities & RetentionActivities & WebhookActivities
 
@@ -92,7 +93,10 @@ export const createActivities = (
       const begun = await deps.attempts.begin(place(turn), iteration, owner, Context.current().cancellationSignal)
       // Its turn may come only after this workflow task.
       if (begun.outcome === 'ended') void cancelWorkflow(deps, turn)
-      if (begun.outcome === 'full') return { outcome: await waitForPlace(deps, place(turn), iteration) }
+      if (begun.outcome === 'full' || begun.outcome === 'waits') {
+        const noted = await waitForPlace(deps, place(turn), iteration)
+        return noted === 'waits' && begun.outcome === 'waits' ? { outcome: noted, isCapped: true } : { outcome: noted }
+      }
       return begun.outcome === 'unfinished' ? unfinished(queueOf, begun) : begun
     }),
   reason: (turn, iteration, retries, mayHandOver = false) =>
@@ -104,11 +108,12 @@ export const createActivities = (
         // Temporal may hand an activity even to a worker that stops. It would ask the model and be cut off.
         if (deps.attempts.isClosed()) throw ApplicationFailure.retryable('the worker stops', 'worker_stops')
         const leave = deps.attempts.occupy(await deps.owners.ownerOf(place(turn).organizationId))
-        if (leave === undefined) throw waitsForPlace(PLACE_RETRY_MS + Math.random() * PLACE_RETRY_MS)
+        if (leave === undefined) throw waitsForPlace(placeRetryMs())
         return reason(deps, place(turn), iteration, attempt).finally(leave)
       }
       const reasoned = await heartbeats.during(take)
       if (reasoned.outcome === 'ended') await cancelWorkflow(deps, turn)
+      if (reasoned.outcome === 'waits') throw waitsForPlace(placeRetryMs())
       return reasoned.outcome === 'claimed_elsewhere' ? unfinished(queueOf, reasoned) : toOutcome(reasoned, retries)
     }),
   runTool: (turn, iteration, position, questions) =>
@@ -181,7 +186,10 @@ const unfinished = (queueOf: (process: number) => string, { process }: { process
   ...(process !== undefined && { taskQueue: queueOf(process) }),
 })
 
-function toOutcome(reasoned: Exclude<Reasoned, { outcome: 'claimed_elsewhere' }>, retries: RetryPlace): ReasonOutcome {
+function toOutcome(
+  reasoned: Exclude<Reasoned, { outcome: 'claimed_elsewhere' | 'waits' }>,
+  retries: RetryPlace,
+): ReasonOutcome {
   if (reasoned.outcome === 'failed') {
     throw ApplicationFailure.nonRetryable('the turn cannot have its answer', reasoned.code)
   }

@@ -3,6 +3,7 @@ import type { Deps } from '../domain/deps.ts'
 import { wakeDueLanes } from '../domain/organization-events/webhooks/lanes.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/clock/sync.ts'
 import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../domain/schedules/executions/sweep.ts'
+import { admitWaitingTurns } from '../domain/turns/run/turn-admission.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
 import { releaseDeadProcesses, releaseLostActivities } from '../domain/turns/sweep/lost-activities.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
@@ -232,6 +233,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
     repeat(deps, SWEEP_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
     repeat(deps, SWEEP_MS, signal, 'looking for lost activities', () => releaseLostActivities(deps)),
     repeat(deps, SWEEP_MS, signal, 'beginning steps that wait for a place', () => beginWaitingSteps(deps)),
+    repeat(deps, SWEEP_MS, signal, 'admitting turns that wait for a place', () => admitWaitingTurns(deps)),
     repeat(deps, SWEEP_MS, signal, 'notifying workflows', () => repeatLostNotices(deps, noticesUnderWay)),
     repeat(deps, DELETE_MS, signal, 'deleting the data of deleted sessions', () => sweepDeletedSessions(deps, signal)),
     repeat(deps, DELETE_MS, signal, 'removing deleted organizations', () => sweepDeletedOrganizations(deps, signal)),

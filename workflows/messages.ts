@@ -52,11 +52,14 @@ export type ReasonOutcome =
 /** A reason step that its activity has to go on with: on `taskQueue` if the step has begun in that queue's process. */
 export type UnfinishedStep = { outcome: 'unfinished'; taskQueue?: string }
 
-/** What has come of beginning a reason step. `waits`: for a place in a process, whose news comes as a signal. */
+/**
+ * What has come of beginning a reason step. `waits`: for a place, whose news comes as a signal. The place is in a process,
+ * or, with `isCapped`, among the turns that run at once.
+ */
 export type BeginOutcome =
   | Extract<ReasonOutcome, { outcome: 'answered' | 'ended' | 'act' }>
   | UnfinishedStep
-  | { outcome: 'waits' }
+  | { outcome: 'waits'; isCapped?: true }
 
 /**
  * Beginning of the build ids of workers whose workflows begin reason steps as local activities. Histories of others
@@ -90,6 +93,8 @@ export type TurnErrorCode =
   | 'llm_error'
   | 'no_model'
   | 'max_iterations'
+  | 'max_tool_calls'
+  | 'max_output_tokens'
   | 'turn_too_old'
   | 'answer_too_long'
   | 'too_many_tool_calls'

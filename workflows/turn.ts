@@ -164,6 +164,10 @@ async function resumeInProcess(
   }
 }
 
+/** Reasons for which a step waits for a place. */
+const CROWDED = 'many turns of the same owner run'
+const CAPPED = 'as many turns of the agent or the organization run as may'
+
 type BegunStep = Exclude<BeginOutcome, { outcome: 'waits' }>
 
 /** Begins a step, when there is a place for it. */
@@ -177,8 +181,8 @@ async function beginStep(
     const begun = await tryToBegin(input, iteration, summary)
     if (begun.outcome !== 'waits') return begun
     // It was begun where there was a place, and ended before it had claimed the step. Its activity finds out why.
-    if (isNotified) return { outcome: 'unfinished' }
-    setCurrentDetails(`${summary} · waits for a place: many turns of the same owner run`)
+    if (isNotified && !begun.isCapped) return { outcome: 'unfinished' }
+    setCurrentDetails(`${summary} · waits for a place: ${begun.isCapped ? CAPPED : CROWDED}`)
     isNotified = await resumeSignal.next(PLACE_MS)
     setCurrentDetails(summary)
   }
@@ -201,6 +205,8 @@ const KNOWN_CODES: TurnErrorCode[] = [
   'llm_error',
   'no_model',
   'max_iterations',
+  'max_tool_calls',
+  'max_output_tokens',
   'turn_too_old',
   'answer_too_long',
   'too_many_tool_calls',

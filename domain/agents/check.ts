@@ -1,7 +1,8 @@
+import type { AgentLimits } from '../../contract/agents.ts'
 import type { AgentId, ModelId, ModelRef } from '../../contract/kit/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
-import type { Deps } from '../conversation/deps.ts'
+import type { Deps as Below } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { afterField, invalid } from '../kit/errors.ts'
 import { asUuid, toId } from '../kit/ids.ts'
@@ -11,20 +12,23 @@ import type { Capability } from '../tools/capabilities/capability.ts'
 import { toolChoiceOf } from '../tools/capabilities/server-config.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
 import { checkTools } from './check-tools.ts'
+import type { Deps } from './deps.ts'
 import { findAgent } from './read.ts'
+import { checkLimits } from './turn-caps.ts'
 
 type Checked = {
   system_prompt?: string | null | undefined
   default_model_id?: ModelRef | '' | null | undefined
   capabilities?: AgentCapabilityConfig[] | null | undefined
   tools?: ToolDefinition[] | null | undefined
+  limits?: AgentLimits | null | undefined
 }
 
 /**
- * Stored fields of an agent, kept even when what they name is no longer usable. The contract validated both columns
+ * Stored fields of an agent, kept even when what they name is no longer usable. The contract validated the columns
  * when they were written.
  */
-export type StoredAgent = { defaultModelId: string | null; capabilities: unknown; tools: unknown }
+export type StoredAgent = { defaultModelId: string | null; capabilities: unknown; tools: unknown; limits?: unknown }
 
 /** Input whose model is given by its id. */
 type WithModelId<T extends Checked> = Omit<T, 'default_model_id'> & {
@@ -34,7 +38,7 @@ type WithModelId<T extends Checked> = Omit<T, 'default_model_id'> & {
 /**
  * Throws `invalid` for a model, a capability, a tool or a script that cannot work. Absent fields are not checked, nor
  * are the model and the capabilities that the agent had `before`. Tools are checked again whenever the capabilities
- * change. Returns the input with the id of its model.
+ * change. A limit must not be above the installation's. Returns the input with the id of its model.
  */
 export async function checkAgent<T extends Checked>(
   deps: Deps,
@@ -53,12 +57,13 @@ export async function checkAgent<T extends Checked>(
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${afterField(scriptProblem)}`)
   await checkAgentTools(deps, actor, { ...input, known }, before)
+  checkLimits(deps.limits, input.limits ?? {}, before?.limits ?? {})
   // TypeScript keeps a spread type parameter's own field.
   return { ...input, default_model_id } as WithModelId<T>
 }
 
 async function checkAgentTools(
-  deps: Deps,
+  deps: Below,
   actor: Actor,
   input: Checked & { known: Capability[] },
   before: StoredAgent | null | undefined,
@@ -70,14 +75,14 @@ async function checkAgentTools(
 }
 
 /** Throws `invalid` for a tool of a stored agent that a new agent could not have. */
-export async function checkStoredTools(deps: Deps, actor: Actor, row: StoredTools): Promise<void> {
+export async function checkStoredTools(deps: Below, actor: Actor, row: StoredTools): Promise<void> {
   const { tools, ...owner } = await readStoredTools(deps, actor, row)
   await checkTools(deps, actor, tools, { what: 'agent', ...owner })
 }
 
 type StoredTools = Pick<StoredAgent, 'capabilities' | 'tools'>
 
-async function readStoredTools(deps: Deps, { organizationId }: Actor, row: StoredTools) {
+async function readStoredTools(deps: Below, { organizationId }: Actor, row: StoredTools) {
   const refs = row.capabilities as AgentCapabilityConfig[]
   return { tools: row.tools as ToolDefinition[], refs, known: await readCapabilities(deps, organizationId, refs) }
 }
@@ -87,7 +92,7 @@ async function readStoredTools(deps: Deps, { organizationId }: Actor, row: Store
  * is disabled, unless it is `kept`.
  */
 export async function requireModel<R extends ModelRef | '' | null | undefined>(
-  deps: Deps,
+  deps: Below,
   { organizationId }: Pick<Actor, 'organizationId'>,
   ref: R,
   field: string,
@@ -112,7 +117,12 @@ export async function requireModel<R extends ModelRef | '' | null | undefined>(
 }
 
 /** Returns an agent that accepts new sessions. Throws `invalid` when it does not exist or is archived. */
-export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: AgentId, field: string): Promise<AgentRow> {
+export async function requireActiveAgent(
+  deps: Below,
+  actor: Actor,
+  agentId: AgentId,
+  field: string,
+): Promise<AgentRow> {
   const agent = await findAgent(deps, actor, agentId)
   const id = toId('agent', agentId)
   if (agent === null) throw invalid(`${field}: there is no agent ${id}`)
@@ -128,7 +138,7 @@ export async function requireActiveAgent(deps: Deps, actor: Actor, agentId: Agen
  * and the organization's named ones.
  */
 export async function checkCapabilities(
-  deps: Deps,
+  deps: Below,
   { organizationId }: Pick<Actor, 'organizationId'>,
   capabilities: AgentCapabilityConfig[] | null | undefined,
   before: AgentCapabilityConfig[] = [],
@@ -155,7 +165,7 @@ export async function checkCapabilities(
 }
 
 /** Returns a hint with the right ref when a ref has the name of an MCP server or a skill instead of its UUID. */
-async function hintOfName(deps: Deps, organizationId: string, ref: string): Promise<string | undefined> {
+async function hintOfName(deps: Below, organizationId: string, ref: string): Promise<string | undefined> {
   const [, kind, name] = /^(mcp|skill):(.+)$/s.exec(ref) ?? []
   if (name === undefined) return undefined
   const wanted = { where: { organizationId, name }, select: { id: true } }

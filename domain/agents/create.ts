@@ -1,15 +1,16 @@
-import { type Agent, type CreateAgentRequest, MAX_NAME_BYTES } from '../../contract/agents.ts'
+import { type Agent, type AgentLimits, type CreateAgentRequest, MAX_NAME_BYTES } from '../../contract/agents.ts'
 import type { AgentId, ModelId } from '../../contract/kit/ids.ts'
 import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
-import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { createOnce, findOrInsert } from '../kit/create-once.ts'
 import { conflict } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
 import { toId } from '../kit/ids.ts'
 import { checkAgent, checkStoredTools, type StoredAgent } from './check.ts'
+import type { Deps } from './deps.ts'
 import { presentAgent } from './present.ts'
 import { findAgent, requireAgent } from './read.ts'
+import { givenLimits } from './turn-caps.ts'
 import { updateAgent } from './update.ts'
 
 export type WrittenAgent = { created: boolean; agent: Agent }
@@ -96,7 +97,8 @@ export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: Creati
     // Valid: copied from a stored agent.
     const capabilities = row.capabilities as Prisma.InputJsonValue
     const tools = row.tools as Prisma.InputJsonValue
-    return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, capabilities, tools }
+    const limits = row.limits as AgentLimits
+    return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, capabilities, tools, limits }
   })
 }
 
@@ -121,6 +123,7 @@ const writableFields = (input: Checked) => ({
   // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
   capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
   tools: (input.tools ?? []) as Prisma.InputJsonValue,
+  limits: givenLimits(input.limits),
 })
 
 /** Creates an agent with a new id. */

@@ -1,4 +1,4 @@
-import type { Agent } from '../../contract/agents.ts'
+import type { Agent, AgentLimits } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
 import type { Deps } from '../conversation/deps.ts'
@@ -32,6 +32,7 @@ const present = (row: AgentRow, missing: Missing): Agent => ({
   ...markMissing(missing, namesOf(row)),
   tags: row.tags,
   tools: row.tools as ToolDefinition[],
+  limits: row.limits as AgentLimits,
   status: row.status,
   usage: presentUsage(row),
   cost_usd: presentCost(row.costUsd),

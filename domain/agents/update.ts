@@ -1,12 +1,13 @@
 import type { Agent, UpdateAgentRequest } from '../../contract/agents.ts'
 import type { AgentId } from '../../contract/kit/ids.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { notFound } from '../kit/errors.ts'
 import { checkAgent } from './check.ts'
+import type { Deps } from './deps.ts'
 import { presentAgent } from './present.ts'
 import { requireAgent } from './read.ts'
+import { givenLimits } from './turn-caps.ts'
 
 /**
  * Changes the given fields in one statement, so that no concurrent change is lost. Throws `not_found`, and the errors
@@ -23,6 +24,7 @@ export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: U
     // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
     tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
+    limits: input.limits == null ? undefined : givenLimits(input.limits),
     status: input.status ?? undefined,
   })
 }

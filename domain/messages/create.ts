@@ -64,7 +64,8 @@ async function acceptMessage(
 ): Promise<AcceptedMessage> {
   checkParts(input.message.content, 'message.content')
   const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
-  const message = { ...newMessage(place, input, modelId), author, traceparent: deps.tracing.traceparent() }
+  const isCapped = deps.limits.maxRunningTurns !== undefined
+  const message = { ...newMessage(place, input, modelId), author, traceparent: deps.tracing.traceparent(), isCapped }
   const policy = input.on_busy ?? 'enqueue'
   const isAlone = policy === 'enqueue' && input.budget == null
   const inserted = isAlone ? await enqueue(deps, message) : undefined
@@ -89,7 +90,7 @@ async function enqueue(deps: Deps, message: NewMessage): Promise<AcceptedMessage
     const events = presentInserted(deps, inserted)
     publishEvents(deps, message.sessionId, message.turnId, events)
     // In a busy session, the end of the previous turn starts this one.
-    const when = place === undefined ? undefined : 'claimed'
+    const when = place === undefined ? undefined : inserted.isInLine ? 'early' : 'claimed'
     if (inserted.isNext) startTurnSoon(deps, { ...message, agentId: inserted.agentId }, when)
     return toAccepted(message, events)
   } finally {
@@ -160,7 +161,7 @@ function newMessage(
   place: MessagePlace,
   input: CreateMessageRequest,
   modelId: ModelId | null | undefined,
-): Omit<NewMessage, 'traceparent' | 'author'> {
+): Omit<NewMessage, 'traceparent' | 'author' | 'isCapped'> {
   const { content } = input.message
   const controls = input.controls ? presentControls(input.controls, modelId) : undefined
   const message = {

@@ -17,7 +17,8 @@ export type Author = { userId: string | null; apiKeyId: string | null }
 
 /**
  * Message to insert. `controls` is JSON, `traceparent` the place of its request in a trace. `claim` is the fence of an
- * attempt that begins the turn at once, and claims its first step, if the turn is next.
+ * attempt that begins the turn at once, and claims its first step, if the turn is next. `isCapped`: the number of the
+ * organization's turns that run at once is limited.
  */
 export type NewMessage = MessagePlace & {
   author: Author
@@ -26,15 +27,20 @@ export type NewMessage = MessagePlace & {
   data: { message: Record<string, unknown> }
   traceparent: string | undefined
   claim?: number | undefined
+  isCapped: boolean
 }
 
-/** Events recorded for a message, input.message first. `isNext`: no other turn of the session is unfinished. */
-export type InsertedMessage = { events: StoredEvent[]; agentId: string | null; isNext: boolean }
+/**
+ * Events recorded for a message, input.message first. `isNext`: no other turn of the session is unfinished. `isInLine`: it
+ * waits for a place among the turns that run at once, and its step is not claimed.
+ */
+export type InsertedMessage = { events: StoredEvent[]; agentId: string | null; isNext: boolean; isInLine: boolean }
 
 type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {
   data: Record<string, unknown> | null
   agentId: string | null
   isNext: boolean
+  isInLine: boolean
 }
 
 /**
@@ -48,7 +54,7 @@ type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {
  */
 export async function insertMessage(
   db: Prisma.TransactionClient,
-  { organizationId, sessionId, turnId, author, content, controls, data, traceparent, claim = 0 }: NewMessage,
+  { organizationId, sessionId, turnId, author, content, controls, data, traceparent, claim = 0, isCapped }: NewMessage,
   when: 'always' | 'unless_waiting',
 ): Promise<InsertedMessage | undefined> {
   const preview = truncate(textOf(content))
@@ -56,7 +62,11 @@ export async function insertMessage(
   const rows = await db.$queryRaw<Row[]>`
     WITH before AS (
       SELECT id, organization_id, agent_id, harness_id, model_id, last_sequence,
-        status IN ('started', 'idle') AS is_next, status = 'started' AS begins
+        status IN ('started', 'idle') AS is_next, status = 'started' AS begins,
+        status IN ('started', 'idle') AND (${isCapped} OR EXISTS (
+          SELECT FROM agents a WHERE a.organization_id = sessions.organization_id AND a.id = sessions.agent_id
+            AND a.limits -> 'max_running_turns' IS NOT NULL
+        )) AS is_in_line
       FROM sessions
       WHERE id = ${sessionId}::uuid AND organization_id = ${organizationId}::uuid
         ${when === 'always' ? Prisma.empty : unlessWaiting(sessionId)}
@@ -71,13 +81,18 @@ export async function insertMessage(
       FROM before WHERE s.id = before.id
       RETURNING before.*, clock_timestamp() AS ts
     ), turn AS (
-      INSERT INTO turns (id, organization_id, session_id, agent_id, user_id, api_key_id, input_sequence, input_preview, controls, traceparent)
+      INSERT INTO turns (
+        id, organization_id, session_id, agent_id, user_id, api_key_id, input_sequence, input_preview, controls, traceparent,
+        admission
+      )
       SELECT ${turnId}::uuid, organization_id, id, agent_id, ${author.userId}::uuid, ${author.apiKeyId}::uuid,
-        last_sequence + 1, ${preview}, ${controls}::jsonb, ${traceparent ?? null}
+        last_sequence + 1, ${preview}, ${controls}::jsonb, ${traceparent ?? null},
+        CASE WHEN is_in_line THEN 'waits' END::turn_admission
       FROM session
     ), claim AS (
       INSERT INTO turn_steps (turn_id, step, fence, claims, process)
-      SELECT ${turnId}::uuid, ${reasonStep(1)}, ${claim}::bigint, 1, -${claim}::bigint FROM session WHERE is_next AND ${claim}::bigint < 0
+      SELECT ${turnId}::uuid, ${reasonStep(1)}, ${claim}::bigint, 1, -${claim}::bigint FROM session
+      WHERE is_next AND NOT is_in_line AND ${claim}::bigint < 0
     ), event AS (
       INSERT INTO events (session_id, sequence, type, ts, turn_id, data)
       SELECT id, last_sequence + new.place, new.type, ts, ${turnId}::uuid, new.data
@@ -93,13 +108,13 @@ export async function insertMessage(
       WHERE new.happens
       RETURNING sequence, type, ts, CASE WHEN type <> 'input.message' THEN data END AS data
     )
-    SELECT event.*, agent_id AS "agentId", is_next AS "isNext" FROM event CROSS JOIN session ORDER BY sequence`
+    SELECT event.*, agent_id AS "agentId", is_next AS "isNext", is_in_line AS "isInLine" FROM event CROSS JOIN session ORDER BY sequence`
   const [first] = rows
   if (first === undefined) return undefined
   const events = rows.map(({ sequence, type, ts, data: ofSession }): StoredEvent => {
     return { sessionId, sequence, type, ts, turnId, step: '', execId: null, data: ofSession ?? data }
   })
-  return { events, agentId: first.agentId, isNext: first.isNext }
+  return { events, agentId: first.agentId, isNext: first.isNext, isInLine: first.isInLine }
 }
 
 const unlessWaiting = (

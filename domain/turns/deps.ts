@@ -1,4 +1,5 @@
-import type { Deps as Below } from '../conversation/deps.ts'
+import type { Deps as Below } from '../agents/deps.ts'
+import type { TurnCaps } from '../agents/turn-caps.ts'
 import type { CallScope } from '../kit/session-scope.ts'
 import type { SessionSchedules } from '../tools/capabilities/session-schedules.ts'
 import type { DeltaClock } from './run/delta-clock.ts'
@@ -15,9 +16,7 @@ export type Deps = Below & {
   limits: TurnLimits
 }
 
-export type TurnLimits = {
-  /** Limit on the model calls of a turn. */
-  maxTurnIterations: number
+export type TurnLimits = TurnCaps & {
   /** Time that a turn waits for the results of a client's tools. */
   clientToolTimeoutMs: number
   /** Time for which a program holds a pending call of a client's tool, unless it renews its lease. */

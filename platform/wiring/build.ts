@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { MAX_ANSWER_CHARACTERS } from '../../domain/agents/turn-caps.ts'
 import { createConversationCache } from '../../domain/conversation/conversation-cache.ts'
 import { createImageCache } from '../../domain/conversation/image-cache.ts'
 import { createImageLoads } from '../../domain/conversation/load-image.ts'
@@ -251,9 +252,13 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     modelIdleTimeoutMs: config.LLM_IDLE_TIMEOUT_SECS * 1000,
     maxModelCalls: config.MAX_MODEL_CALLS,
     modelCallMs: config.MAX_MODEL_CALL_SECONDS * 1000,
+    maxRunningTurns: config.MAX_RUNNING_TURNS_PER_ORGANIZATION || undefined,
+    maxAnswerCharacters: MAX_ANSWER_CHARACTERS,
     maxTurnMs: config.MAX_TURN_SECONDS * 1000,
     mayBeUnpriced: config.BUDGET_UNKNOWN_PRICES === 'allow',
     turnStalledMs: config.TURN_STALLED_SECS * 1000,
+    maxToolCalls: config.MAX_TURN_TOOL_CALLS || undefined,
+    maxOutputTokens: config.MAX_TURN_OUTPUT_TOKENS || undefined,
   },
   quotas: {
     llmProviders: config.LLM_MAX_PROVIDERS,

@@ -18,6 +18,7 @@ const FIELDS = [
   'tags',
   'capabilities',
   'tools',
+  'limits',
 ] as const
 
 /** Fields that a document gives for an agent. The contract validates their values. */

@@ -4,7 +4,15 @@ import { type Json, type JsonObject, toJson, writeYamlMap } from './write-yaml.t
 
 export type RenderedAgent = Pick<
   Agent,
-  'name' | 'description' | 'system_prompt' | 'default_model_id' | 'missing_model' | 'tags' | 'capabilities' | 'tools'
+  | 'name'
+  | 'description'
+  | 'system_prompt'
+  | 'default_model_id'
+  | 'missing_model'
+  | 'tags'
+  | 'capabilities'
+  | 'tools'
+  | 'limits'
 >
 
 /**
@@ -44,6 +52,7 @@ const listFields = (fields: RenderedAgent, systemPrompt: string | undefined): Js
   default_model_id: fields.default_model_id ?? undefined,
   missing_model: fields.missing_model,
   tags: unlessEmpty(fields.tags),
+  limits: Object.keys(fields.limits).length === 0 ? undefined : fields.limits,
   capabilities: unlessEmpty(fields.capabilities.map(shortCapability)),
   tools: unlessEmpty(fields.tools.map(parametersLast)),
   system_prompt: systemPrompt,

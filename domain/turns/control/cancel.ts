@@ -1,6 +1,6 @@
 import type { SessionId, TurnId } from '../../../contract/kit/ids.ts'
 import type { CancelTurnResponse } from '../../../contract/turns.ts'
-import type { TurnStatus } from '../../../prisma/generated/client.ts'
+import type { TurnAdmission, TurnStatus } from '../../../prisma/generated/client.ts'
 import type { NewEvent } from '../../events/log/append.ts'
 import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
 import type { Actor } from '../../kit/actor.ts'
@@ -10,12 +10,13 @@ import { presentUsage } from '../../kit/usage.ts'
 import { endOpenCalls } from '../calls.ts'
 import type { Deps } from '../deps.ts'
 import { nextTurn } from '../queue.ts'
+import { admitSoon } from '../run/turn-admission.ts'
 import { startTurnSoon } from '../start.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
 /** A cancelled turn, with the data to notify its workflow once the transaction is committed. */
-export type Cancelled = { turnId: string; wasRunning: boolean; at: Date }
+export type Cancelled = { turnId: string; wasRunning: boolean; admission: TurnAdmission | null; at: Date }
 
 const USER_REASON = 'cancelled by the user'
 const OPERATOR_REASON = 'cancelled in Temporal'
@@ -74,13 +75,15 @@ export async function cancelAndGoOn(
 }
 
 /**
- * Notifies the workflows of cancelled turns; call it after the commit. A queued turn is skipped: it has no workflow, or
- * its workflow will find the cancellation in the record.
+ * Notifies the workflows of cancelled turns, and passes their places on; call it after the commit. A queued turn is
+ * skipped unless it waits for a place: it has no workflow, or its workflow will find the cancellation in the record.
  */
 export function notifyCancelled(deps: Deps, organizationId: string, cancelled: Cancelled[]): void {
-  for (const { turnId, wasRunning, at } of cancelled) {
-    if (wasRunning) void notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at })
+  for (const { turnId, wasRunning, admission, at } of cancelled) {
+    if (wasRunning || admission !== null)
+      void notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at })
   }
+  if (cancelled.some(({ admission }) => admission !== null)) admitSoon(deps, organizationId)
 }
 
 /** The reason for cancelling turns, and whether the session becomes idle when no turn is left. */
@@ -89,6 +92,7 @@ type Cancellation = { reason: string; afterwards: 'idles' | 'goes_on' }
 type Unfinished = {
   id: string
   status: TurnStatus
+  admission: TurnAdmission | null
   iterations: number
   inputTokens: bigint
   outputTokens: bigint
@@ -112,9 +116,9 @@ export async function cancelUnfinished(
     turns.map(async (turn) => ({ turnId: turn.id, events: await cancelling(session, turn, cancellation) })),
   )
   const appended = await session.appendOf(endings)
-  return turns.flatMap(({ id, status }, index) => {
+  return turns.flatMap(({ id, status, admission }, index) => {
     const one = appended[index]
-    return one?.outcome === 'appended' ? [{ turnId: id, wasRunning: status !== 'queued', at: one.at }] : []
+    return one?.outcome === 'appended' ? [{ turnId: id, wasRunning: status !== 'queued', admission, at: one.at }] : []
   })
 }
 

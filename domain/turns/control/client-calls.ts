@@ -27,6 +27,7 @@ import {
   readAct,
 } from '../calls.ts'
 import type { Deps } from '../deps.ts'
+import { passPlaceOn } from '../run/turn-admission.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
@@ -77,6 +78,7 @@ async function settle(
     }
     return { outcome: 'settled', runs: planRuns(context.toolset, act.calls) }
   })
+  if (settled?.outcome === 'waiting') passPlaceOn(deps, context)
   return settled ?? { outcome: 'ended' }
 }
 

@@ -8,6 +8,7 @@ import { describeReached } from '../../spending/raise.ts'
 import { endOpenCalls } from '../calls.ts'
 import type { Deps } from '../deps.ts'
 import { startNext } from '../queue.ts'
+import { passPlaceOn } from '../run/turn-admission.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
 import { turnStartedEvents } from '../run/turn-events.ts'
 import type { TurnPlace } from '../turn-place.ts'
@@ -16,6 +17,8 @@ const SENTENCES: Record<TurnErrorCode, string> = {
   llm_error: 'The model could not answer.',
   no_model: 'No model is available for this turn.',
   max_iterations: 'The turn took more steps than are allowed.',
+  max_tool_calls: 'The turn called more tools than are allowed.',
+  max_output_tokens: 'The answers of the turn are longer than is allowed.',
   turn_too_old: 'The turn has run for longer than a turn may run.',
   answer_too_long: 'The answer of the model is too long.',
   too_many_tool_calls: 'The answer of the model calls more tools than one answer may call.',
@@ -61,6 +64,7 @@ export async function failTurn(
   })
   if (appended?.outcome === 'appended') startNext(deps, context, appended.nextTurnId, 'early')
   if (appended?.outcome === 'turn_ended') startNext(deps, context, appended.nextTurnId)
+  passPlaceOn(deps, context)
   return appended?.outcome === 'appended' ? 'failed' : readOutcome(deps, turn)
 }
 

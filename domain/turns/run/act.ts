@@ -72,11 +72,14 @@ function noSuchTool(toolset: Toolset, name: string): string {
   return `There is no tool "${name}". ${names.length === 0 ? 'There are no tools.' : `The tools are: ${names.join(', ')}.`}`
 }
 
-/** Returns cancelled results for calls made with the turn's last model call: no later one would read real results. */
-export function refuseCalls(context: TurnContext, iteration: number, toolCalls: RedactedCall[]): NewEvent[] {
-  const error = `The turn has reached its limit of ${iteration} model calls.`
-  return toolCalls.map((call) => {
+/** Returns cancelled results for calls of a turn that makes no further model call, which would read real results. */
+export const refuseCalls = (
+  context: TurnContext,
+  iteration: number,
+  toolCalls: RedactedCall[],
+  error: string,
+): NewEvent[] =>
+  toolCalls.map((call) => {
     const displayName = context.toolset.get(call.name)?.displayName ?? null
     return callCompleted(iteration, newUuid(), { ...call, displayName }, { status: 'cancelled', error })
   })
-}

@@ -161,7 +161,7 @@ async function* modelParts(call: ModelCall, broken: AbortSignal): AsyncGenerator
   // Loaded before the limits begin: the model's silence counts from its request.
   const decrypted = await decryptMessages(deps, context.sessionId, call.modelInput.messages, context.secrets)
   const messages = await loadImages(deps, imageReader(call), decrypted.messages, ended)
-  const limits = createLimits(deps.limits)
+  const limits = createLimits(deps.limits, context.caps.maxAnswerCharacters)
   const slowDown = createPace()
   const whole = createTextRepair()
   let hasAnswered = false
@@ -210,10 +210,7 @@ const imageReader = ({ deps, model, context: { organizationId } }: ModelCall): I
   read: async (id) => (await readImage(deps, organizationId, id))?.bytes,
 })
 
-/** Size limit of one answer. Far above what a model can produce, and small enough for one event. */
-const MAX_ANSWER_CHARACTERS = 8 * 1024 * 1024
-
-function createLimits({ modelIdleTimeoutMs: idleMs, modelCallMs }: Deps['limits']) {
+function createLimits({ modelIdleTimeoutMs: idleMs, modelCallMs }: Deps['limits'], maxCharacters: number) {
   const over = new AbortController()
   const giveUp = (message: string, retryable: boolean) => () => over.abort(new ModelError(message, { retryable }))
   const silent = giveUp(`The model said nothing for ${Math.round(idleMs / 1000)} s.`, true)
@@ -233,7 +230,7 @@ function createLimits({ modelIdleTimeoutMs: idleMs, modelCallMs }: Deps['limits'
     heard: (part: ModelPart) => {
       heardAt = performance.now()
       characters += sizeOf(part)
-      if (characters > MAX_ANSWER_CHARACTERS) throw answerTooLong()
+      if (characters > maxCharacters) throw answerTooLong()
     },
     clear: () => {
       clearTimeout(idle)

@@ -14,6 +14,8 @@ export type ModelCall = {
   /** Limits and prices of the model, if known. */
   profile: Profile | undefined
   ask: Model
+  /** Limit on the tokens of its answer, beside the model's own. */
+  maxOutputTokens: number | undefined
   systemPrompt: string
   modelInput: ModelInput
   step: string

@@ -22,17 +22,20 @@ import { streamAnswer } from './answer.ts'
 import { appendAs, hasTooManyClaims, RightLost, waitForWorkflow, whileTurnRuns } from './attempt.ts'
 import { ASKS_FOR_BUDGET, spend } from './budget.ts'
 import type { ModelCall } from './model-call.ts'
+import { findReachedCap, hasTooFewTokens, leftOutputTokens } from './reached-cap.ts'
 import {
   answerEvents,
   answerStartedEvent,
   callFailedEvents,
   generationEvent,
+  type PricedAnswer,
   reasonStartedEvent,
   retryingEvent,
 } from './reason-events.ts'
 import { longPause, retryDelayMs } from './retry-delay.ts'
 import type { Attempt, Reasoned } from './running-attempt.ts'
 import { readSystemPrompt } from './system-prompt.ts'
+import { passPlaceOn, takePlace } from './turn-admission.ts'
 import { isTooOld } from './turn-age.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
 import { endOf, turnEndedEvents, turnReport, turnStartedEvents } from './turn-events.ts'
@@ -58,7 +61,9 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
     return { outcome: 'failed', code: context.attempts.errorCode ?? 'llm_error' }
   const holder = holderOf(deps, context, attempt)
   if (holder !== undefined) return { outcome: 'claimed_elsewhere', ...holder }
+  if (!(await takePlace(deps, context))) return { outcome: 'waits' }
   if (await isTooOld(deps, context)) return { outcome: 'failed', code: 'turn_too_old' }
+  if (hasTooFewTokens(context)) return { outcome: 'failed', code: 'max_output_tokens' }
   const { model } = context
   if (model === undefined) return { outcome: 'failed', code: 'no_model' }
   const profile = findProfile(model.provider.type, model.name)
@@ -69,7 +74,8 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
     const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
     const modelInput = buildModelInput({ ...context, systemPrompt, contextTokens })
     const place = { step, iteration, execId: newUuid(), attempt, signal, startedAt: Date.now() }
-    const call = { deps, context, model, profile, ask, systemPrompt, modelInput, ...place }
+    const maxOutputTokens = leftOutputTokens(context)
+    const call = { deps, context, model, profile, ask, systemPrompt, modelInput, maxOutputTokens, ...place }
     const budget = await spend({ call, before: () => eventsBefore(call) })
     return 'outcome' in budget ? budget : callModel({ ...call, ...budget })
   })
@@ -111,7 +117,11 @@ async function recorded(deps: Deps, context: TurnContext, iteration: number): Pr
   }
   if (context.status === 'failed' || context.status === 'cancelled') return { outcome: 'ended' }
   const act = await readAct(deps.db, context.turnId, iteration)
-  if (act === undefined) return { outcome: 'failed', code: 'max_iterations' }
+  if (act === undefined) {
+    const cap = await findReachedCap(deps, context, iteration)
+    // Without calls, the answer was cut off.
+    return { outcome: 'failed', code: cap?.code ?? 'max_output_tokens' }
+  }
   return { outcome: 'act', model: context.model?.name ?? '', ...planAct(context.toolset, act.calls) }
 }
 
@@ -132,10 +142,15 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
     const answer = { ...streamed, costUsd: costOf(call.profile, streamed.usage) }
     const rest = await untilItMayEnd(call, answer.rest)
     const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer)])
-    if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer.toolCalls)
+    if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer)
+    if (isCutByCap(call, answer)) {
+      await append(call, answered)
+      return { outcome: 'failed', code: 'max_output_tokens' }
+    }
     const ended = endOf({ ...context, startedAt: context.startedAt ?? started.at }, iteration, answer)
     const { nextTurnId } = await append(call, [...answered, ...turnEndedEvents(context, ended)])
     startNext(deps, context, nextTurnId, 'early')
+    passPlaceOn(deps, context)
     return { outcome: 'answered', report: turnReport(call, answer, ended) }
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
@@ -186,11 +201,22 @@ function withoutSecrets({ deps, context }: ModelCall, toolCall: ModelToolCall): 
   )
 }
 
-async function recordCalls(call: ModelCall, answered: NewEvent[], toolCalls: RedactedCall[]): Promise<Reasoned> {
+/** Whether the turn's cap, rather than the model's own limit, has cut the answer off. */
+const isCutByCap = ({ context, profile }: ModelCall, { finishReason }: PricedAnswer): boolean =>
+  finishReason === 'length' &&
+  (leftOutputTokens(context) ?? Number.POSITIVE_INFINITY) <= (profile?.limits?.output ?? Number.MAX_VALUE)
+
+async function recordCalls(
+  call: ModelCall,
+  answered: NewEvent[],
+  { toolCalls, usage }: PricedAnswer,
+): Promise<Reasoned> {
   const { deps, context, iteration } = call
-  if (iteration >= deps.limits.maxTurnIterations) {
-    await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls)])
-    return { outcome: 'failed', code: 'max_iterations' }
+  const made = { toolCalls: toolCalls.length, outputTokens: usage.output_tokens }
+  const cap = await findReachedCap(deps, context, iteration, made)
+  if (cap !== undefined) {
+    await append(call, [...answered, ...refuseCalls(context, iteration, toolCalls, cap.sentence)])
+    return { outcome: 'failed', code: cap.code }
   }
   const { events, plan } = await beginAct(deps, context, iteration, toolCalls, call.signal)
   await append(call, [...answered, ...events])

@@ -30,6 +30,8 @@ export type Reasoned =
   | { outcome: 'failed'; code: TurnErrorCode }
   /** The model failed for the n-th time in a row and will be asked again. */
   | { outcome: 'retry'; failures: number; afterMs: number }
+  /** As many turns run as may; this one waits for a place among them. */
+  | { outcome: 'waits' }
   /** The step is another attempt's. `process` is set if a living process has begun it. */
   | { outcome: 'claimed_elsewhere'; process?: number }
 
@@ -87,7 +89,11 @@ export class RunningAttempt implements Attempt {
     this.signal = this.#abort.signal
     this.outcome = Promise.resolve().then(() => options.run(this))
     this.outcome.then(
-      ({ outcome }) => this.#settle(outcome === 'failed' || outcome === 'retry' ? 'failed' : 'recorded'),
+      ({ outcome }) => {
+        // The next attempt may find a place.
+        if (outcome === 'waits') this.forget()
+        else this.#settle(outcome === 'failed' || outcome === 'retry' ? 'failed' : 'recorded')
+      },
       () => this.forget(),
     )
     const end = () => this.early?.end()

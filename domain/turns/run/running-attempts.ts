@@ -59,10 +59,11 @@ export type Early = { owner: string; holdsStep?: boolean }
 
 /**
  * Result of beginning a step. `unfinished`: the activity continues the step, on `process` if set. All failures are left
- * to the activity too, which counts and reports them. `full`: there is no place for its owner.
+ * to the activity too, which counts and reports them. `full`: there is no place for its owner. `waits`: as many turns run as
+ * may.
  */
 export type Begun =
-  | Extract<Reasoned, { outcome: 'answered' | 'act' | 'ended' }>
+  | Extract<Reasoned, { outcome: 'answered' | 'act' | 'ended' | 'waits' }>
   | { outcome: 'unfinished'; process?: number }
   | { outcome: 'full' }
 

@@ -3,7 +3,7 @@ import type { TurnContext } from './turn-context.ts'
 
 /** Whether a turn has run beyond its limit, not counting the time in which it waited for its client. */
 export async function isTooOld(deps: Deps, context: TurnContext): Promise<boolean> {
-  const { maxTurnMs } = deps.limits
+  const { maxTurnMs } = context.caps
   const ageMs = context.startedAt === null ? 0 : Date.now() - context.startedAt.getTime()
   return ageMs > maxTurnMs && ageMs - (await readWaitedMs(deps, context.turnId)) > maxTurnMs
 }

@@ -1,8 +1,10 @@
+import type { AgentLimits } from '../../../contract/agents.ts'
 import type { TokenUsage } from '../../../contract/kit/common.ts'
 import { type Message, StoredControls, textOf } from '../../../contract/messages.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
 import { truncate } from '../../../lib/truncate.ts'
-import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
+import { Prisma, type TurnAdmission, type TurnStatus } from '../../../prisma/generated/client.ts'
+import { capsOf, type TurnCaps } from '../../agents/turn-caps.ts'
 import type { ConversationPage } from '../../conversation/read.ts'
 import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
 import { budgetStep, parseStep } from '../../events/log/steps.ts'
@@ -29,6 +31,8 @@ export type TurnContext = TurnPlace & {
   /** Cost of the turn so far in USD. Null when a price is unknown. */
   costUsd: string | null
   startedAt: Date | null
+  /** Place among the turns that run at once. Null while the turn has asked for none. */
+  admission: TurnAdmission | null
   traceparent: string | null
   harnessId: string
   agentId: string | null
@@ -37,6 +41,8 @@ export type TurnContext = TurnPlace & {
   agentPrompt: string
   capabilities: ResolvedCapability[]
   toolset: Toolset
+  /** Limits under which the turn runs. */
+  caps: TurnCaps
   /** Undefined when every model that could serve is disabled. */
   model: CatalogueModel | undefined
   reasoningEffort: string | undefined
@@ -53,12 +59,14 @@ export type TurnContext = TurnPlace & {
   hasBudgets: boolean
   budgetQuestions: number
   /**
-   * State left by earlier attempts of the step: the fence of the latest if there was one, whether the process lives in
+   * State left by earlier attempts of the step: the fence of the latest if there was one, whether any has claimed
+   * the step, whether the process lives in
    * which that runs without an activity, how many answers failed, the waits between them in ms, the last error, and the
    * success recorded in `reason.completed`, null while there is none.
    */
   attempts: {
     fence: number | undefined
+    isClaimed: boolean
     holderLives: boolean
     failures: number
     waitedMs: number
@@ -80,17 +88,20 @@ type Row = Configuration & {
   cacheCreationTokens: number
   costUsd: string | null
   startedAt: Date | null
+  admission: TurnAdmission | null
   traceparent: string | null
   harnessId: string
   agentId: string | null
   modelId: string | null
   agentModelId: string | null
+  agentLimits: AgentLimits | null
   storedModels: Stored
   earlierCalls: number
   hasBudgets: boolean
   budgetQuestions: number
   hasAskedForBudget: boolean
   fence: number | null
+  isClaimed: boolean
   holderLives: boolean
   failures: number | null
   waitedMs: number | null
@@ -167,12 +178,14 @@ async function load(
     },
     costUsd: row.costUsd,
     startedAt: row.startedAt,
+    admission: row.admission,
     traceparent: row.traceparent,
     harnessId: row.harnessId,
     agentId: row.agentId,
     modelId: row.modelId,
     agentPrompt: row.systemPrompt ?? '',
     ...(await configure(deps, turn.organizationId, row)),
+    caps: capsOf(deps.limits, row.agentLimits ?? {}),
     model: chooseModel(deps.models.predefined, row.storedModels, [controls?.model_id, row.modelId, row.agentModelId]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
     messages,
@@ -184,6 +197,7 @@ async function load(
     budgetQuestions: row.budgetQuestions,
     attempts: {
       fence: row.fence ?? undefined,
+      isClaimed: row.isClaimed,
       holderLives: row.holderLives,
       failures: row.failures ?? 0,
       waitedMs: row.waitedMs ?? 0,
@@ -213,12 +227,12 @@ const readTurn = (
   step: string,
   conversation: Prisma.Sql,
 ) => deps.db.$queryRaw<Row[]>`
-  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt", t.traceparent,
+  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt", t.traceparent, t.admission::text,
     t.input_tokens::float8 AS "inputTokens", t.output_tokens::float8 AS "outputTokens",
     t.cost_usd::text AS "costUsd",
     t.cache_read_tokens::float8 AS "cacheReadTokens", t.cache_creation_tokens::float8 AS "cacheCreationTokens",
     s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
-    ${configurationSql}, a.default_model_id AS "agentModelId",
+    ${configurationSql}, a.default_model_id AS "agentModelId", a.limits AS "agentLimits",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
     ${hasBudgetsSql} AS "hasBudgets",
@@ -227,7 +241,7 @@ const readTurn = (
     EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'tool.call_requested'
       AND step = ${budgetStep(parseStep(step)?.iteration ?? 0)}) AS "hasAskedForBudget",
     ${storedSql(deps.models.predefined, NAMED_MODELS)} AS "storedModels",
-    p.fence::float8, ${livesSql(Prisma.sql`-p.fence`)} AS "holderLives", p.failures, p.waited_ms AS "waitedMs", p.error,
+    p.fence::float8, coalesce(p.claims, 0) > 0 AS "isClaimed", ${livesSql(Prisma.sql`-p.fence`)} AS "holderLives", p.failures, p.waited_ms AS "waitedMs", p.error,
     p.error_code AS "errorCode",
     (SELECT (data ->> 'success')::boolean FROM events
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,

@@ -16,7 +16,7 @@ const STEPS_OF_OWNERS = Prisma.sql`
 const OWNER = Prisma.sql`coalesce(o.owner_id, o.id)`
 
 /**
- * Notes that a step waits for a place, because its owner gets none here now. `unfinished`: the step is under way
+ * Notes that a step waits for a place: its owner gets none here now, or as many turns run as may. `unfinished`: the step is under way
  * somewhere, or the turn is over; an activity finds out which.
  */
 export async function waitForPlace(
@@ -47,7 +47,7 @@ export async function beginWaitingSteps(deps: Deps): Promise<number> {
     SELECT * FROM (
       SELECT w.turn_id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", w.iteration,
         w.since, ${OWNER}::text AS owner, row_number() OVER (PARTITION BY ${OWNER} ORDER BY w.since) AS place
-      FROM ${STEPS_OF_OWNERS} WHERE w.since <= clock_timestamp()
+      FROM ${STEPS_OF_OWNERS} WHERE w.since <= clock_timestamp() AND t.admission IS DISTINCT FROM 'waits'
     ) AS step WHERE place <= ${MAX_PER_OWNER} ORDER BY place, since LIMIT ${MAX_STEPS}`
   const full = new Set<string>()
   for (const step of steps) {
@@ -55,6 +55,23 @@ export async function beginWaitingSteps(deps: Deps): Promise<number> {
   }
   deps.attempts.letWait(full)
   return steps.length
+}
+
+/**
+ * Begins steps of turns that may run from now on, without waiting for their model. Where this process has no place, or the
+ * step is not noted yet, the workflow begins it.
+ */
+export async function beginAdmitted(deps: Deps, turnIds: string[]): Promise<void> {
+  if (turnIds.length === 0) return
+  const steps = await deps.db.$queryRaw<WaitingStep[]>`
+    SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId",
+      coalesce(w.iteration, 0) AS iteration, coalesce(w.since, now()) AS since, ${OWNER}::text AS owner
+    FROM turns t JOIN organizations o ON o.id = t.organization_id LEFT JOIN waiting_steps w ON w.turn_id = t.id
+    WHERE t.id = ANY (${turnIds}::uuid[]) ORDER BY t.created_at, t.id`
+  for (const step of steps) {
+    const isNoted = step.iteration > 0
+    if (!isNoted || !(await beginStep(deps, step))) void notifyWhenClaimed(deps, step)
+  }
 }
 
 /** Notifies workflows that do not know that their step was claimed or their turn has ended. */

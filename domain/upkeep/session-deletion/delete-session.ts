@@ -7,10 +7,13 @@ import type { OrganizationScope } from '../../kit/actor.ts'
 import { noSession, unlessGone } from '../../kit/errors.ts'
 import { toId } from '../../kit/ids.ts'
 import { cancelUnfinished } from '../../turns/control/cancel.ts'
+import { admitSoon } from '../../turns/run/turn-admission.ts'
 import type { Deps } from '../deps.ts'
 import { deleteOwnedData } from './owned-data.ts'
 
 type Deleted = { id: string; turnIds: string[] }
+/** A deletion in its own transaction. `hadPlaces`: some turns had or waited for places among the turns that run at once. */
+type Locked = Deleted & { hadPlaces: boolean }
 
 /** Decides about a session once it is locked. */
 type MayDelete = (db: Prisma.TransactionClient) => Promise<boolean>
@@ -40,6 +43,7 @@ export async function deleteSession(
   if (deleted === 'kept') return
   deps.conversations.delete(deleted.id)
   publishDeletion(deps, deleted.id)
+  if (deleted.hadPlaces) admitSoon(deps, scope.organizationId)
   const removed = deleteOwnedData(deps, deleted.id)
   finish(deps, deleted, removed).catch((error: Error) => {
     const session = toId('session', id)
@@ -52,13 +56,13 @@ export async function deleteSession(
 export const removeSession = (deps: Deps, organizationId: string, id: string, mayDelete?: MayDelete): Promise<void> =>
   unlessGone(deleteSession(deps, { organizationId }, id, mayDelete))
 
-async function deleteLocked(session: LockedSession): Promise<Deleted> {
+async function deleteLocked(session: LockedSession): Promise<Locked> {
   // Before the counts of their executions: changes of schedules lock in the same order.
   await session.db.$queryRaw`
     SELECT 1 FROM schedules WHERE session_id = ${session.id}::uuid ORDER BY id FOR NO KEY UPDATE`
-  await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })
+  const cancelled = await cancelUnfinished(session, { reason: 'the session was deleted', afterwards: 'goes_on' })
   const unnotified = await session.db.turn.findMany({
-    where: { sessionId: session.id, noticeDueAt: { not: null } },
+    where: { sessionId: session.id, OR: [{ noticeDueAt: { not: null } }, { waits: { isNot: null } }] },
     select: { id: true },
   })
   const deleted = { id: session.id, turnIds: unnotified.map(({ id }) => id) }
@@ -71,7 +75,7 @@ async function deleteLocked(session: LockedSession): Promise<Deleted> {
       UNION ALL SELECT id FROM session_databases WHERE session_id = ${session.id}::uuid
       UNION ALL SELECT id FROM schedules WHERE session_id = ${session.id}::uuid)`
   await session.db.session.delete({ where: { id: session.id } })
-  return deleted
+  return { ...deleted, hadPlaces: cancelled.some(({ admission }) => admission !== null) }
 }
 
 async function finish(deps: Deps, { id, turnIds }: Deleted, removed: Promise<void>): Promise<void> {

@@ -130,6 +130,7 @@ function drawAgent(seed: number): RenderedAgent {
     system_prompt: text() || ' ',
     default_model_id: pick([null, 'model_0198c2f4a0b17c3d8e9fa1b2c3d4e5f6']),
     tags: many(3, text),
+    limits: pick([{}, { max_tool_calls: 1 + below(9) }]),
     capabilities: many(3, () => ({ ref: text(), ...(below(2) === 0 ? {} : { config: config() }) })),
     tools: many(3, () =>
       pick<RenderedAgent['tools'][number]>([
@@ -141,11 +142,12 @@ function drawAgent(seed: number): RenderedAgent {
 }
 
 /** Returns the agent as a document has it, without defaults. */
-const given = ({ description, default_model_id, tags, capabilities, tools, ...rest }: RenderedAgent) => ({
+const given = ({ description, default_model_id, tags, limits, capabilities, tools, ...rest }: RenderedAgent) => ({
   ...rest,
   ...(description == null ? {} : { description }),
   ...(default_model_id == null ? {} : { default_model_id }),
   ...(tags.length === 0 ? {} : { tags }),
+  ...(Object.keys(limits).length === 0 ? {} : { limits }),
   ...(capabilities.length === 0 ? {} : { capabilities }),
   ...(tools.length === 0 ? {} : { tools }),
 })
@@ -211,6 +213,7 @@ describe('a document of an agent', () => {
     system_prompt: '# Role\n\nYou answer.\n\n---\nname: no key',
     default_model_id: 'model_0198c2f4a0b17c3d8e9fa1b2c3d4e5f6',
     tags: ['support', 'no'],
+    limits: { max_model_calls: 20, max_output_tokens: 4000 },
     capabilities: [{ ref: 'current_time' }, { ref: 'web_fetch', config: null }, { ref: 'noop', config: { a: [1] } }],
     tools: [
       {
@@ -230,6 +233,9 @@ default_model_id: model_0198c2f4a0b17c3d8e9fa1b2c3d4e5f6
 tags:
   - support
   - "no"
+limits:
+  max_model_calls: 20
+  max_output_tokens: 4000
 capabilities:
   - current_time
   - ref: web_fetch
@@ -261,7 +267,15 @@ name: no key
   })
 
   it('leaves out defaults, and has a prompt in its front matter if a body would change it', () => {
-    const plain = { name: 'A', description: null, default_model_id: null, tags: [], capabilities: [], tools: [] }
+    const plain = {
+      name: 'A',
+      description: null,
+      default_model_id: null,
+      tags: [],
+      capabilities: [],
+      tools: [],
+      limits: {},
+    }
     expect(renderAgentDocument({ ...plain, system_prompt: 'Hi' })).toBe('---\nname: A\n---\n\nHi\n')
     expect(renderAgentDocument({ ...plain, system_prompt: ' Hi\n' })).toBe(
       '---\nname: A\nsystem_prompt: " Hi\\n"\n---\n',
