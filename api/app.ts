@@ -10,6 +10,7 @@ import { runOnce } from '../domain/kit/idempotency-keys.ts'
 import { isLoopback } from '../lib/loopback.ts'
 import { SERVICE_HEADER } from '../lib/outgoing/guard.ts'
 import { createAuthenticate, isWrite } from './auth/authenticate.ts'
+import { type CallerLimits, createCallerLimit } from './auth/rate-limit.ts'
 import { addConsole } from './console/routes.ts'
 import type { ConsoleOptions } from './console/site.ts'
 import { addEmbed } from './faces/embed/routes.ts'
@@ -24,6 +25,7 @@ import { traceRequests } from './http/trace-requests.ts'
 import { addDocs } from './pages/docs.ts'
 import { addJoinPage } from './pages/join-page.ts'
 import { agentRoutes } from './routes/agents.ts'
+import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
 import { budgetRoutes } from './routes/budgets.ts'
 import { capabilityRoutes } from './routes/capabilities.ts'
@@ -66,9 +68,12 @@ export type AppOptions = {
   faces: readonly FaceName[]
   /** Adds the caller's organization to the line of a request in the log. */
   logsOrganization?: boolean
+  callerLimits?: CallerLimits
   /** Checks every answer against the contract; for tests. */
   checkAnswers?: boolean
 }
+
+const NO_LIMITS: CallerLimits = { perKey: undefined, perOrganization: undefined }
 
 export function createApp(deps: Deps, options: AppOptions): Koa {
   const router = new Router()
@@ -77,11 +82,13 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
     checkAnswers: options.checkAnswers ?? false,
     log: deps.log,
     authenticate: createAuthenticate(deps),
+    limitCaller: createCallerLimit(deps, options.callerLimits ?? NO_LIMITS),
     ownerOf: deps.owners.ownerOf,
     runOnce: (actor, request, create) => runOnce(deps, actor, request, create),
   })
   healthRoutes(handle, deps, options)
   authRoutes(handle, deps)
+  auditRoutes(handle, deps)
   organizationRoutes(handle, deps)
   memberRoutes(handle, deps)
   invitationRoutes(handle, deps)

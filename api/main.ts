@@ -1,4 +1,4 @@
-import { consoleOptions } from '../platform/config.ts'
+import { callerLimits, consoleOptions } from '../platform/config.ts'
 import { version } from '../platform/version.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
 import { startApi } from './server.ts'
@@ -13,6 +13,7 @@ export const apiRole: Role = async ({ deps, readiness, metrics }, config, log) =
     trustedProxies: config.TRUSTED_PROXIES,
     readiness,
     logsOrganization: config.LOG_ORGANIZATION,
+    callerLimits: callerLimits(config),
     console: consoleOptions(config),
     faces: config.FACES,
     sse: {

@@ -21,6 +21,7 @@ export type ApiOptions = {
   console: AppOptions['console']
   faces: AppOptions['faces']
   logsOrganization?: boolean
+  callerLimits?: AppOptions['callerLimits']
   sse: SseOptions
   checkAnswers?: boolean
 }

@@ -137,7 +137,6 @@ export const agentEndpoints = group(
       bodyLimitBytes: AGENT_BODY_BYTES,
       creates: true,
       responses: { 201: Agent, 200: Agent },
-      errors: [429],
     },
     import: {
       operationId: 'importAgent',
@@ -152,7 +151,6 @@ export const agentEndpoints = group(
       bodyLimitBytes: AGENT_BODY_BYTES,
       creates: true,
       responses: { 201: Agent },
-      errors: [429],
     },
     preview: {
       operationId: 'previewAgent',
@@ -162,7 +160,6 @@ export const agentEndpoints = group(
       body: PreviewAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
       responses: { 200: AgentPreviewResponse },
-      errors: [429],
     },
     get: {
       operationId: 'getAgent',
@@ -183,7 +180,6 @@ export const agentEndpoints = group(
       body: CreateAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
       responses: { 200: Agent, 201: Agent },
-      errors: [429],
     },
     patch: {
       operationId: 'updateAgent',
@@ -195,7 +191,6 @@ export const agentEndpoints = group(
       body: UpdateAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
       responses: { 200: Agent },
-      errors: [429],
     },
     archive: {
       operationId: 'archiveAgent',

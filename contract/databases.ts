@@ -102,7 +102,6 @@ export const databaseEndpoints = group(
       body: CreateDatabaseRequest,
       creates: true,
       responses: { 201: Database },
-      errors: [429],
     },
     get: {
       operationId: 'getDatabase',
@@ -119,7 +118,6 @@ export const databaseEndpoints = group(
       summary: 'Deletes a database',
       params: ofDatabase,
       responses: { 204: null },
-      errors: [429],
     },
     getFile: {
       operationId: 'getDatabaseFile',
@@ -141,7 +139,7 @@ export const databaseEndpoints = group(
       params: ofDatabase,
       raw: { maxBytes: MAX_FILE_BYTES, inMemory: true },
       responses: { 200: Database, 201: Database },
-      errors: [409, 422, 429],
+      errors: [409, 422],
     },
     schema: {
       operationId: 'getDatabaseSchema',
@@ -152,7 +150,7 @@ export const databaseEndpoints = group(
         'Sorted by name, with columns and number of rows. 422 if the database is damaged, or counting its rows takes more than 30 seconds.',
       params: ofDatabase,
       responses: { 200: Schema },
-      errors: [422, 429],
+      errors: [422],
     },
     query: {
       operationId: 'queryDatabase',
@@ -164,7 +162,7 @@ export const databaseEndpoints = group(
       params: ofDatabase,
       body: QueryDatabaseRequest,
       responses: { 200: DatabaseRows },
-      errors: [422, 429],
+      errors: [422],
     },
   },
 )

@@ -123,7 +123,6 @@ export const fileEndpoints = group(
       }),
       responses: { 200: listOf(FileInfo) },
       file: fileBody('application/zip', 'All files, when the query has `archive=zip`.'),
-      errors: [429],
     },
     copy: {
       operationId: 'copyFile',
@@ -134,7 +133,6 @@ export const fileEndpoints = group(
       body: CopyFileRequest,
       creates: true,
       responses: { 201: SessionFile },
-      errors: [429],
     },
     move: {
       operationId: 'moveFile',
@@ -144,7 +142,7 @@ export const fileEndpoints = group(
       params: ofSession,
       body: MoveFileRequest,
       responses: { 200: SessionFile },
-      errors: [409, 429],
+      errors: [409],
     },
     stat: {
       operationId: 'statFile',
@@ -164,7 +162,6 @@ export const fileEndpoints = group(
       params: ofSession,
       body: GrepRequest,
       responses: { 200: GrepResults },
-      errors: [429],
     },
     get: {
       operationId: 'getFile',
@@ -194,7 +191,6 @@ export const fileEndpoints = group(
       raw: RAW,
       creates: true,
       responses: { 201: SessionFile },
-      errors: [429],
     },
     update: {
       operationId: 'updateFile',
@@ -207,7 +203,7 @@ export const fileEndpoints = group(
       bodyLimitBytes: FILE_BODY_BYTES,
       raw: RAW,
       responses: { 200: SessionFile },
-      errors: [409, 429],
+      errors: [409],
     },
     delete: {
       operationId: 'deleteFile',
@@ -218,7 +214,6 @@ export const fileEndpoints = group(
       params: z.object({ session_id: SessionId, path: DeletedFilePath }),
       query: recursively,
       responses: { 200: DeleteResponse },
-      errors: [429],
     },
   },
 )

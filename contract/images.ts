@@ -53,7 +53,6 @@ export const imageEndpoints = group(
       multipart: { file: { field: 'file', maxBytes: MAX_IMAGE_BYTES, tooLargeStatus: 400 } },
       creates: true,
       responses: { 201: ImageUploadResponse },
-      errors: [429],
     },
     get: {
       operationId: 'getImage',

@@ -1,4 +1,5 @@
 import { agentEndpoints } from './agents.ts'
+import { auditEndpoints } from './audit.ts'
 import { authEndpoints } from './auth.ts'
 import { budgetEndpoints } from './budgets.ts'
 import { capabilityEndpoints } from './capabilities.ts'
@@ -56,6 +57,7 @@ export const endpoints: Endpoint[] = [
   invitationEndpoints,
   userEndpoints,
   authEndpoints,
+  auditEndpoints,
   durableEndpoints,
   healthEndpoints,
 ].flatMap((group) => Object.values<Endpoint>(group))

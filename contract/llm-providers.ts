@@ -127,7 +127,7 @@ export const llmProviderEndpoints = group(
         'it is hidden, and keeps working where it is named.',
       params,
       responses: { 200: ModelSync },
-      errors: [409, 429, 502],
+      errors: [409, 502],
     },
   },
 )

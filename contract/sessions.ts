@@ -123,7 +123,6 @@ export const sessionEndpoints = group(
       bodyOptional: true,
       creates: true,
       responses: { 201: Session },
-      errors: [429],
     },
     get: {
       operationId: 'getSession',
@@ -143,7 +142,6 @@ export const sessionEndpoints = group(
       params: SessionPath,
       body: UpdateSessionRequest,
       responses: { 200: Session },
-      errors: [429],
     },
     delete: {
       operationId: 'deleteSession',

@@ -91,7 +91,7 @@ export const skillEndpoints = group(
       body: CreateSkillRequest,
       creates: true,
       responses: { 201: Skill },
-      errors: [422, 429],
+      errors: [422],
     },
     upload: {
       operationId: 'uploadSkill',
@@ -103,7 +103,7 @@ export const skillEndpoints = group(
       multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES, inMemory: true } },
       creates: true,
       responses: { 201: Skill },
-      errors: [422, 429],
+      errors: [422],
     },
     validate: {
       operationId: 'validateSkill',
@@ -113,7 +113,6 @@ export const skillEndpoints = group(
       summary: 'Validates the text of a SKILL.md',
       body: ValidateSkillRequest,
       responses: { 200: SkillValidationResult },
-      errors: [429],
     },
     get: {
       operationId: 'getSkill',
@@ -142,7 +141,7 @@ export const skillEndpoints = group(
       params,
       multipart: { file: { field: 'file', maxBytes: MAX_ARCHIVE_BYTES, inMemory: true } },
       responses: { 200: Skill },
-      errors: [409, 422, 429],
+      errors: [409, 422],
     },
     patch: {
       operationId: 'updateSkill',
@@ -152,7 +151,7 @@ export const skillEndpoints = group(
       params,
       body: UpdateSkillRequest,
       responses: { 200: Skill },
-      errors: [409, 422, 429],
+      errors: [409, 422],
     },
     delete: {
       operationId: 'deleteSkill',

@@ -57,7 +57,7 @@ export const storageEndpoints = group(
       params: ofValue,
       body: PutValueRequest,
       responses: { 204: null },
-      errors: [409, 429],
+      errors: [409],
     },
     deleteKey: {
       operationId: 'deleteKey',
@@ -66,7 +66,6 @@ export const storageEndpoints = group(
       summary: 'Deletes a value',
       params: ofValue,
       responses: { 204: null },
-      errors: [429],
     },
     putSecret: {
       operationId: 'putSecret',
@@ -77,7 +76,7 @@ export const storageEndpoints = group(
       params: ofSecret,
       body: PutSecretRequest,
       responses: { 204: null },
-      errors: [409, 429],
+      errors: [409],
     },
     deleteSecret: {
       operationId: 'deleteSecret',
@@ -86,7 +85,6 @@ export const storageEndpoints = group(
       summary: 'Deletes a secret',
       params: ofSecret,
       responses: { 204: null },
-      errors: [429],
     },
   },
 )

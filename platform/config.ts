@@ -46,6 +46,11 @@ export const consoleOptions = ({ CONSOLE, TEMPORAL_UI_URL, TEMPORAL_NAMESPACE }:
     ? undefined
     : { temporalUi: TEMPORAL_UI_URL ? { url: TEMPORAL_UI_URL, namespace: TEMPORAL_NAMESPACE } : undefined }
 
+export const callerLimits = (config: Config) => ({
+  perKey: config.RATE_LIMIT_PER_KEY_PER_MINUTE,
+  perOrganization: config.RATE_LIMIT_PER_ORGANIZATION_PER_MINUTE,
+})
+
 /** Returns the variables whose values are in files, as `<NAME>_FILE` names them. Throws ConfigError. */
 function readFiles(given: Record<string, string | undefined>): Record<string, string> {
   const values: Record<string, string> = {}

@@ -57,6 +57,12 @@ const api = {
     .transform(withoutSlash)
     .optional()
     .describe('Address of the Temporal UI, to which the console links. Default: no links.'),
+  RATE_LIMIT_PER_KEY_PER_MINUTE: whole(1, 1_000_000_000)
+    .optional()
+    .describe('Requests that an API key may send within a minute; then 429. Default: no limit.'),
+  RATE_LIMIT_PER_ORGANIZATION_PER_MINUTE: whole(1, 1_000_000_000)
+    .optional()
+    .describe('Requests that may be sent within a minute in one organization, by logins and all keys together.'),
   LOG_ORGANIZATION: flag.describe("`true`: the log's line of a request has the id of the caller's organization."),
   METRICS_PORT: whole(0, 65535)
     .optional()
@@ -335,6 +341,9 @@ const retention = {
   WEBHOOK_DELIVERY_RETENTION_SECS: longSeconds
     .default(30 * DAY_SECS)
     .describe('Seconds that deliveries of webhooks are kept.'),
+  AUDIT_RETENTION_DAYS: whole(0, 36_500)
+    .default(400)
+    .describe('Days that entries of the [audit log](guides/audit.md) are kept. 0 keeps all.'),
 }
 
 const quotas = {

@@ -16,6 +16,7 @@ import { forbidden, invalid, notFound } from '../../domain/kit/errors.ts'
 import { DEFAULT_ORGANIZATION_UUID } from '../../domain/kit/ids.ts'
 import { RequestError } from '../http/errors.ts'
 import { ACCESS_TOKEN, ORGANIZATION, REFRESH_TOKEN, readCookie } from './cookies.ts'
+import { originOf } from './origin.ts'
 import { allows } from './scopes.ts'
 
 /**
@@ -33,7 +34,7 @@ export function createAuthenticate(deps: Deps): Authenticate {
     const caller = deps.auth.mode === 'none' ? await anonymousCaller(deps, choice) : await signedIn(deps, ctx, choice)
     if (choice.problem !== undefined && caller.actor.apiKeyId === null) throw choice.problem
     authorize(caller, endpoint)
-    return caller
+    return { ...caller, actor: { ...caller.actor, origin: originOf(ctx) } }
   }
 }
 

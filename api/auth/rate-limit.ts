@@ -1,8 +1,9 @@
-import ipaddr from 'ipaddr.js'
 import type { Context } from 'koa'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Deps } from '../../domain/deps.ts'
+import type { Actor } from '../../domain/kit/actor.ts'
 import { RequestError } from '../http/errors.ts'
+import { addressOf } from './origin.ts'
 
 /** Throws 429 for an address or network that has sent too many requests within a minute. */
 export type Limit = (ctx: Context) => Promise<void>
@@ -19,8 +20,9 @@ type LimitDeps = Pick<Deps, 'redis' | 'log'>
  * process counts for itself.
  */
 export function createLimit(deps: LimitDeps, name: string, points: number): Limit {
-  const ofAddress = createCounter(deps, name, 'address', points)
-  const ofNetwork = createCounter(deps, `${name}:network`, 'network', points * NETWORK_FACTOR)
+  const ofAddress = createCounter(deps, { name, policy: 'address', points, what: ATTEMPTS })
+  const network = { name: `${name}:network`, policy: 'network', points: points * NETWORK_FACTOR, what: ATTEMPTS }
+  const ofNetwork = createCounter(deps, network)
   const warnOfProxy = createProxyWarning(deps.log)
   return async (ctx) => {
     warnOfProxy(ctx)
@@ -30,10 +32,33 @@ export function createLimit(deps: LimitDeps, name: string, points: number): Limi
   }
 }
 
+/** Requests that a caller may send within a minute. Undefined: no limit. */
+export type CallerLimits = { perKey: number | undefined; perOrganization: number | undefined }
+
+/** Throws 429 for an API key, or an organization, that has sent too many requests within a minute. */
+export type LimitCaller = (ctx: Context, actor: Actor) => Promise<void>
+
+/** Limits the requests of API keys and organizations. A limit that is not set counts nothing. */
+export function createCallerLimit(deps: LimitDeps, { perKey, perOrganization }: CallerLimits): LimitCaller {
+  const ofKey = perKey && createCounter(deps, { ...KEY, points: perKey })
+  const ofOrganization = perOrganization && createCounter(deps, { ...ORGANIZATION, points: perOrganization })
+  return async (ctx, { apiKeyId, organizationId }) => {
+    // The key first, so that a key beyond its limit takes nothing from the others of its organization.
+    if (ofKey && apiKeyId !== null) await ofKey(ctx, apiKeyId)
+    if (ofOrganization) await ofOrganization(ctx, organizationId)
+  }
+}
+
+const ATTEMPTS = 'Too many attempts from this address'
+const KEY = { name: 'key', policy: 'api_key', what: 'Too many requests with this API key' }
+const ORGANIZATION = { name: 'organization', policy: 'organization', what: 'Too many requests in this organization' }
+
+type Policy = { name: string; policy: string; points: number /** What is refused, for people. */; what: string }
+
 /** Counts a request, and tells its answer the limit and what is left of it, in the terms of the IETF's draft. */
 type Counter = (ctx: Context, key: string) => Promise<void>
 
-function createCounter({ redis }: LimitDeps, name: string, policy: string, points: number): Counter {
+function createCounter({ redis }: LimitDeps, { name, policy, points, what }: Policy): Counter {
   const limiter = new RateLimiterRedis({
     storeClient: redis.client,
     keyPrefix: `${redis.prefix}:limit:${name}`,
@@ -51,7 +76,7 @@ function createCounter({ redis }: LimitDeps, name: string, policy: string, point
     ctx.append('RateLimit-Policy', `"${policy}";q=${points};w=${DURATION_SECONDS}`)
     ctx.append('RateLimit', `"${policy}";r=${Math.max(0, counted.remainingPoints)};t=${seconds}`)
     if (counted.consumedPoints <= points) return
-    throw new RequestError(429, `Too many attempts from this address; try again in ${seconds} s`, {
+    throw new RequestError(429, `${what}; try again in ${seconds} s`, {
       'Retry-After': `${seconds}`,
     })
   }
@@ -81,12 +106,8 @@ function createProxyWarning(log: Deps['log']): (ctx: Context) => void {
  * one address. Its network is the /48, an IPv4 address's network the /24.
  */
 function placeOf(ctx: Context): { address: string; network: string } {
-  const ip = withoutPort(ctx.ip)
-  const address = ipaddr.process(ipaddr.isValid(ip) ? ip : (ctx.req.socket.remoteAddress ?? '0.0.0.0'))
+  const address = addressOf(ctx)
   const bytes = address.toByteArray()
   const part = (length: number) => `${address.kind()} ${bytes.slice(0, length).join('.')}`
   return address.kind() === 'ipv4' ? { address: part(4), network: part(3) } : { address: part(8), network: part(6) }
 }
-
-/** Removes the port, which some proxies append to the address. */
-const withoutPort = (ip: string): string => ip.replace(/^\[(.+)\](:\d+)?$|^(\d+(?:\.\d+){3}):\d+$/, '$1$3')

@@ -15,6 +15,7 @@ import type { Actor } from '../../domain/kit/actor.ts'
 import type { CreationAttempt, KeyedRequest } from '../../domain/kit/idempotency-keys.ts'
 import { toId } from '../../domain/kit/ids.ts'
 import type { Authenticate } from '../auth/authenticate.ts'
+import type { LimitCaller } from '../auth/rate-limit.ts'
 import { type AnyAnswer, checksOf, createAnswerChecks } from './answer-checks.ts'
 import { DEFAULT_BODY_BYTES } from './body.ts'
 import { BODY_MEMORY_BYTES, type BodyMemory, createBodyMemory } from './body-memory.ts'
@@ -93,6 +94,7 @@ export type HandleOptions = {
   checkAnswers: boolean
   log: Logger
   authenticate: Authenticate
+  limitCaller: LimitCaller
   /** Returns the owner of an organization. An owner's organizations share the memory of bodies. */
   ownerOf(organizationId: string): Promise<string>
   runOnce: RunOnce
@@ -144,6 +146,7 @@ type Route = HandleOptions & {
 /** Handles a request in steps. Each uses the results of the steps before it, or throws the error to answer with. */
 async function serve(route: Route, ctx: Context): Promise<void> {
   const caller = await authenticate(route, ctx)
+  if (caller !== undefined) await route.limitCaller(ctx, caller.actor)
   await route.gate?.(ctx)
   const recheck = recheckSlowBody(route, ctx)
   ctx.state.organization = caller && toId('org', caller.actor.organizationId)

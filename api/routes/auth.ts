@@ -18,6 +18,7 @@ import {
   setCookie,
   setLogin,
 } from '../auth/cookies.ts'
+import { originOf } from '../auth/origin.ts'
 import { createLimit } from '../auth/rate-limit.ts'
 import { checkScopes } from '../auth/scopes.ts'
 import { type Handle, NOT_STORED, reply } from '../http/handle.ts'
@@ -42,14 +43,14 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   handle(
     authEndpoints.login,
     async ({ ctx, body }) => {
-      return reply(200, begin(ctx, await logIn(deps, body)), NOT_STORED)
+      return reply(200, begin(ctx, await logIn(deps, body, originOf(ctx))), NOT_STORED)
     },
     limits.login,
   )
   handle(
     authEndpoints.register,
     async ({ ctx, body }) => {
-      return reply(201, begin(ctx, await register(deps, body)), NOT_STORED)
+      return reply(201, begin(ctx, await register(deps, body, originOf(ctx))), NOT_STORED)
     },
     limits.register,
   )
@@ -60,7 +61,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
       if (cookie !== undefined) requireKnownOrigin(ctx, auth)
       const token = body.refresh_token ?? cookie
       if (token === undefined) throw unauthenticated('refresh_token: is required, in the body or as a cookie')
-      const tokens = await refresh(deps, token)
+      const tokens = await refresh(deps, token, originOf(ctx))
       setLogin(ctx, auth, tokens, auth.tokens.refreshSeconds)
       return reply(200, tokens, NOT_STORED)
     },
@@ -68,7 +69,7 @@ export function authRoutes(handle: Handle, deps: Deps): void {
   )
   handle(authEndpoints.logout, async ({ ctx }) => {
     const { logins } = await presentedLogins(deps, ctx)
-    for (const login of logins) await endLogin(deps, login)
+    for (const login of logins) await endLogin(deps, login, originOf(ctx))
     clearCookies(ctx, auth)
     return reply(204, undefined)
   })
@@ -88,7 +89,8 @@ export function authRoutes(handle: Handle, deps: Deps): void {
     async ({ ctx, params }) => {
       const state = readCookie(ctx, auth, OAUTH)
       clearCookie(ctx, auth, OAUTH)
-      const { tokens, location } = await finishSignIn(deps, params.provider, { state, query: ctx.querystring })
+      const answer = { state, query: ctx.querystring, origin: originOf(ctx) }
+      const { tokens, location } = await finishSignIn(deps, params.provider, answer)
       begin(ctx, tokens)
       return reply(302, undefined, { Location: location, ...NOT_STORED })
     },

@@ -124,7 +124,8 @@ export function impliedErrors({ access, path, method, creates, streams, response
     ...(creates ? [409] : []),
     // A body is read within its limits even where none is expected.
     ...(method === 'GET' ? [] : [408, 413, 415]),
-    ...(streams === undefined ? [] : [429]),
+    // Too many requests of the caller, or too many streams.
+    ...(isOfOrganization || streams !== undefined ? [429] : []),
     ...(206 in responses ? [416] : []),
   ]
 }

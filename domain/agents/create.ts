@@ -2,6 +2,7 @@ import { type Agent, type AgentLimits, type CreateAgentRequest, MAX_NAME_BYTES }
 import type { AgentId, ModelId } from '../../contract/kit/ids.ts'
 import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
+import { audit, givenFields } from '../kit/audit/entry.ts'
 import { createOnce, findOrInsert } from '../kit/create-once.ts'
 import { conflict } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
@@ -59,10 +60,15 @@ export async function putAgent(
     },
   })
   if (written !== undefined) return written
-  const agent = await updateAgent(deps, actor, id, {
+  const changes = {
     ...fields,
     ...(given === input ? {} : { capabilities: undefined }),
     requestId: attempt.uuid ?? null,
+  }
+  const agent = await updateAgent(deps, actor, changes, {
+    action: 'agent.update',
+    target: id,
+    details: givenFields(given),
   })
   return { created: false, agent }
 }
@@ -150,14 +156,15 @@ async function findWritten(deps: Deps, actor: Actor, id: string, requestId: stri
 /** Inserts an agent. Returns undefined when the organization has an agent with that id. */
 async function insertAgent(
   deps: Deps,
-  { organizationId }: Actor,
+  actor: Actor,
   id: string,
   fields: Fields,
   { uuid }: CreationAttempt,
 ): Promise<AgentRow | undefined> {
-  const [row] = await deps.db.agent.createManyAndReturn({
-    data: [{ ...fields, id, organizationId, requestId: uuid ?? null }],
-    skipDuplicates: true,
+  const data = { ...fields, id, organizationId: actor.organizationId, requestId: uuid ?? null }
+  return deps.db.$transaction(async (tx) => {
+    const [row] = await tx.agent.createManyAndReturn({ data: [data], skipDuplicates: true })
+    if (row !== undefined) await audit(tx, actor, { action: 'agent.create', target: id })
+    return row
   })
-  return row
 }

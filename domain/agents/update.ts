@@ -2,6 +2,7 @@ import type { Agent, UpdateAgentRequest } from '../../contract/agents.ts'
 import type { AgentId } from '../../contract/kit/ids.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
+import { type Audited, audited, givenFields } from '../kit/audit/entry.ts'
 import { notFound } from '../kit/errors.ts'
 import { checkAgent } from './check.ts'
 import type { Deps } from './deps.ts'
@@ -15,7 +16,7 @@ import { givenLimits } from './turn-caps.ts'
  */
 export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: UpdateAgentRequest): Promise<Agent> {
   const { default_model_id } = await checkAgent(deps, actor, input, await requireAgent(deps, actor, id))
-  return updateAgent(deps, actor, id, {
+  const changes = {
     name: input.name ?? undefined,
     description: input.description ?? undefined,
     systemPrompt: input.system_prompt ?? undefined,
@@ -26,22 +27,27 @@ export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: U
     tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
     limits: input.limits == null ? undefined : givenLimits(input.limits),
     status: input.status ?? undefined,
-  })
+  }
+  return updateAgent(deps, actor, changes, { action: 'agent.update', target: id, details: givenFields(input) })
 }
 
 /** Archives an agent; may be repeated. Throws `not_found`. */
 export async function archiveAgent(deps: Deps, actor: Actor, id: AgentId): Promise<void> {
-  await updateAgent(deps, actor, id, { status: 'archived' })
+  await updateAgent(deps, actor, { status: 'archived' }, { action: 'agent.archive', target: id })
 }
 
-/** Updates an agent's row. Throws `not_found`. */
+/** Updates the row of the agent that `told` is about. Throws `not_found`. */
 export async function updateAgent(
   deps: Deps,
-  { organizationId }: Actor,
-  id: string,
+  actor: Actor,
   data: Prisma.AgentUpdateManyMutationInput,
+  told: Audited,
 ): Promise<Agent> {
-  const [row] = await deps.db.agent.updateManyAndReturn({ where: { id, organizationId }, data })
-  if (!row) throw notFound('Agent')
+  const where = { id: told.target, organizationId: actor.organizationId }
+  const row = await audited(deps, actor, told, async (tx) => {
+    const [changed] = await tx.agent.updateManyAndReturn({ where, data })
+    if (changed === undefined) throw notFound('Agent')
+    return changed
+  })
   return presentAgent(deps, row)
 }

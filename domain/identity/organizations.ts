@@ -6,6 +6,7 @@ import type {
 } from '../../contract/organizations.ts'
 import type { Member, Organization as OrganizationRow, Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
+import { audit, audited } from '../kit/audit/entry.ts'
 import { createOnce } from '../kit/create-once.ts'
 import { conflict, forbidden, notFound, quotaExceeded } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
@@ -62,13 +63,14 @@ export async function requireMember({ db }: { db: Prisma.TransactionClient }, ac
 /** Creates an organization that the caller owns. Throws `conflict` when the caller owns too many. */
 export async function createOrganization(
   deps: Deps,
-  { userId }: Actor,
+  actor: Actor,
   { name }: CreateOrganizationRequest,
   attempt: CreationAttempt,
 ): Promise<Organization> {
+  const { userId } = actor
   const row = await createOnce(attempt, {
     find: (id) => deps.db.organization.findFirst({ where: { id, members: { some: { userId } } } }),
-    insert: (id) => deps.db.$transaction((tx) => insertOwned(tx, userId, { id, name, ownerId: userId })),
+    insert: (id) => deps.db.$transaction((tx) => insertOwned(tx, actor, { id, name, ownerId: userId })),
   })
   return presentOrganization(row)
 }
@@ -79,16 +81,19 @@ export async function createOrganization(
  */
 async function insertOwned(
   db: Prisma.TransactionClient,
-  userId: string,
+  actor: Actor,
   data: { id: string; name: string; ownerId: string },
 ): Promise<OrganizationRow | undefined> {
+  const { userId } = actor
   // The lock makes a user's creations sequential, so that the limit holds.
   await db.$queryRaw`SELECT 1 FROM users WHERE id = ${userId}::uuid FOR NO KEY UPDATE`
   if ((await db.member.count({ where: { userId, role: 'owner' } })) >= MAX_OWNED) {
     throw quotaExceeded(`You own ${MAX_OWNED} organizations, which is the limit; hand one over to another owner first`)
   }
   const [row] = await db.organization.createManyAndReturn({ data: [data], skipDuplicates: true })
-  if (row !== undefined) await db.member.create({ data: { userId, organizationId: row.id, role: 'owner' } })
+  if (row === undefined) return undefined
+  await db.member.create({ data: { userId, organizationId: row.id, role: 'owner' } })
+  await audit(db, { ...actor, organizationId: row.id }, { action: 'organization.create', target: row.id })
   return row
 }
 
@@ -102,12 +107,15 @@ export async function patchOrganization(
   const { role, organization } = await requireMember(deps, actor, id)
   if (role === 'member') throw forbidden('Only owners and administrators of the organization may change it')
   if (name == null) return presentOrganization(organization)
-  const [changed] = await deps.db.organization.updateManyAndReturn({
-    where: { id: organization.id, members: { some: { userId: actor.userId, role: { in: ['owner', 'admin'] } } } },
-    data: { name },
+  const told = { action: 'organization.update', target: id, details: { fields: ['name'] } } as const
+  return audited(deps, { ...actor, organizationId: id }, told, async (tx) => {
+    const [changed] = await tx.organization.updateManyAndReturn({
+      where: { id: organization.id, members: { some: { userId: actor.userId, role: { in: ['owner', 'admin'] } } } },
+      data: { name },
+    })
+    if (changed === undefined) throw notFound('Organization')
+    return presentOrganization(changed)
   })
-  if (changed === undefined) throw notFound('Organization')
-  return presentOrganization(changed)
 }
 
 /**
@@ -119,12 +127,17 @@ export const deleteOrganization = (deps: Deps, actor: Actor, id: OrganizationId)
     await lockMembers(tx, id)
     const { role, organizationId } = await requireMember({ db: tx }, actor, id)
     if (role !== 'owner') throw forbidden('Only owners of the organization may delete it')
-    await markDeleted(tx, organizationId)
+    await markDeleted(tx, actor, organizationId)
   })
 
-/** Marks an organization as deleted, and removes its members with their API keys and invitations. */
-export async function markDeleted(tx: Prisma.TransactionClient, organizationId: string): Promise<void> {
+/**
+ * Marks an organization as deleted, and removes its members with their API keys and invitations. Its audit log goes with
+ * it, so the installation's own organization is told.
+ */
+export async function markDeleted(tx: Prisma.TransactionClient, actor: Actor, organizationId: string): Promise<void> {
   if (organizationId === DEFAULT_ORGANIZATION_UUID) throw conflict('The default organization cannot be deleted')
+  const operators = { ...actor, organizationId: DEFAULT_ORGANIZATION_UUID }
+  await audit(tx, operators, { action: 'organization.delete', target: organizationId })
   await tx.organization.updateMany({ where: { id: organizationId }, data: { deletedAt: new Date() } })
   await tx.member.deleteMany({ where: { organizationId } })
 }

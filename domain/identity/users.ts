@@ -3,6 +3,7 @@ import type { User } from '../../contract/users.ts'
 import { containsText } from '../../lib/contains-text.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
+import { audit } from '../kit/audit/entry.ts'
 import { conflict } from '../kit/errors.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, toId } from '../kit/ids.ts'
 import { type PageStart, type Pages, pages } from '../kit/lists.ts'
@@ -63,7 +64,8 @@ export async function getCurrentUser(
  * Deletes the caller, and the caller's organizations without another member. Throws `conflict` for the user of
  * mode none, for the configured administrator, and for the only owner of an organization that others belong to.
  */
-export async function deleteCurrentUser(deps: Deps, { userId }: Actor): Promise<void> {
+export async function deleteCurrentUser(deps: Deps, actor: Actor): Promise<void> {
+  const { userId } = actor
   if (userId === ANONYMOUS_USER_UUID) throw conflict('Without sign-in everybody is this user, who cannot be deleted')
   await deps.db.$transaction(async (tx) => {
     const { email } = await tx.user.findUniqueOrThrow({ where: { id: userId } })
@@ -71,21 +73,23 @@ export async function deleteCurrentUser(deps: Deps, { userId }: Actor): Promise<
       throw conflict('The configuration names this user as the administrator; change AUTH_ADMIN_EMAIL first')
     }
     const memberships = await tx.member.findMany({ where: { userId }, orderBy: { organizationId: 'asc' } })
-    for (const { organizationId } of memberships) await leave(deps, tx, userId, organizationId)
+    for (const { organizationId } of memberships) await leave(deps, tx, { ...actor, organizationId })
     await tx.user.delete({ where: { id: userId } })
   })
 }
 
-/** Ends a membership, and the organization if it has no other member. */
-async function leave(deps: Deps, tx: Prisma.TransactionClient, userId: string, organizationId: string): Promise<void> {
+/** Ends the actor's membership, and the organization if it has no other member. */
+async function leave(deps: Deps, tx: Prisma.TransactionClient, actor: Actor): Promise<void> {
+  const { userId, organizationId } = actor
   await lockMembers(tx, organizationId)
+  await audit(tx, actor, { action: 'user.delete', target: userId })
   const others = { organizationId, userId: { not: userId }, AND: visibleMembers(deps) }
   const own = { userId, organizationId, role: 'owner' } as const
   const mayLeave =
     (await tx.member.count({ where: own })) === 0 ||
     (await tx.member.count({ where: { ...others, role: 'owner' } })) > 0
   if (mayLeave || organizationId === DEFAULT_ORGANIZATION_UUID) return passOn(tx, organizationId, userId)
-  if ((await tx.member.count({ where: others })) === 0) return markDeleted(tx, organizationId)
+  if ((await tx.member.count({ where: others })) === 0) return markDeleted(tx, actor, organizationId)
   const { name } = await tx.organization.findUniqueOrThrow({ where: { id: organizationId } })
   throw conflict(`${name} has other members and no other owner; make one of them an owner, or delete it first`)
 }

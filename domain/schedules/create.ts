@@ -1,6 +1,7 @@
 import type { CreateScheduleRequest, RetryPolicy, Schedule } from '../../contract/schedules.ts'
 import { Prisma, type Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
+import { audit } from '../kit/audit/entry.ts'
 import { createOnce } from '../kit/create-once.ts'
 import { conflict, quotaExceeded } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
@@ -37,7 +38,11 @@ export async function createSchedule(
     find: (uuid) => deps.db.schedule.findFirst({ where: { id: uuid, organizationId }, select: { id: true } }),
     insert: async (uuid) => {
       const row = await newSchedule(deps, actor, uuid, input)
-      return deps.db.$transaction((tx) => insertSchedule(tx, deps, row))
+      return deps.db.$transaction(async (tx) => {
+        const inserted = await insertSchedule(tx, deps, row)
+        if (inserted !== undefined) await audit(tx, actor, { action: 'schedule.create', target: uuid })
+        return inserted
+      })
     },
   })
   await syncClock(deps, id)

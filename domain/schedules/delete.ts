@@ -1,5 +1,6 @@
 import type { Prisma } from '../../prisma/generated/client.ts'
-import type { OrganizationScope } from '../kit/actor.ts'
+import type { Actor, OrganizationScope } from '../kit/actor.ts'
+import { audit } from '../kit/audit/entry.ts'
 import { lockSchedule } from './clock/lock.ts'
 import { syncClock } from './clock/sync.ts'
 import type { Deps } from './deps.ts'
@@ -8,10 +9,11 @@ import type { Deps } from './deps.ts'
  * Deletes a schedule. Begun executions continue, and the target is kept until they end. Without any, the target is
  * erased at once. Throws `not_found`.
  */
-export async function deleteSchedule(deps: Deps, scope: OrganizationScope, id: string): Promise<void> {
+export async function deleteSchedule(deps: Deps, scope: Actor | OrganizationScope, id: string): Promise<void> {
   await deps.db.$transaction(async (tx) => {
     await lockSchedule(tx, scope, id)
     await deleteLocked(tx, scope, id)
+    await audit(tx, scope, { action: 'schedule.delete', target: id })
   })
   await syncClock(deps, id)
 }

@@ -3,6 +3,7 @@ import type { Schedule, UpdateScheduleRequest } from '../../contract/schedules.t
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Prisma, Schedule as ScheduleRow } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
+import { audit, givenFields } from '../kit/audit/entry.ts'
 import { launchDue } from './clock/launch.ts'
 import { lockSchedule, lockTargetedSession } from './clock/lock.ts'
 import { syncClock } from './clock/sync.ts'
@@ -47,6 +48,7 @@ export async function patchSchedule(
           data: changesOf(deps, row, input, target, now),
           select: { id: true },
         })
+        await audit(tx, actor, { action: 'schedule.update', target: id, details: givenFields(input) })
         return 'changed'
       })
       .catch((error) => {

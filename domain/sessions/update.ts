@@ -6,6 +6,7 @@ import { checkCapabilities, requireModel } from '../agents/check.ts'
 import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
+import { audited, givenFields } from '../kit/audit/entry.ts'
 import { noSession } from '../kit/errors.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
 import { getSession } from './read.ts'
@@ -22,18 +23,19 @@ export async function patchSession(
 ): Promise<Session> {
   const where = { id, organizationId: actor.organizationId }
   const modelId = await checkChanges(deps, actor, input, where)
-  const { count } = await deps.db.session.updateMany({
-    where,
-    data: {
-      modelId: modelId === '' ? null : (modelId ?? undefined),
-      title: input.title ?? undefined,
-      tags: input.tags ?? undefined,
-      // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
-      capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
-      tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
-    },
+  const data = {
+    modelId: modelId === '' ? null : (modelId ?? undefined),
+    title: input.title ?? undefined,
+    tags: input.tags ?? undefined,
+    // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
+    capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
+    tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
+  }
+  const told = { action: 'session.update', target: id, details: givenFields(input) } as const
+  await audited(deps, actor, told, async (tx) => {
+    const { count } = await tx.session.updateMany({ where, data })
+    if (count === 0) throw noSession()
   })
-  if (count === 0) throw noSession()
   return getSession(deps, actor, id)
 }
 

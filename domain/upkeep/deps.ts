@@ -8,7 +8,8 @@ export type Deps = Below & {
 
 /**
  * Retention times. Sessions are kept since something happened in them, 0 for ever. Deltas are kept after their message is
- * complete, executions, deliveries and organizations' events after they were recorded.
+ * complete, executions, deliveries, organizations' events and entries of the audit log after they were recorded; 0 keeps
+ * the latter for ever.
  */
 export type Retention = {
   sessionsMs: number
@@ -17,4 +18,5 @@ export type Retention = {
   executionsMs: number
   organizationEventsMs: number
   deliveriesMs: number
+  auditMs: number
 }

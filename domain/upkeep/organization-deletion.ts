@@ -16,6 +16,7 @@ const CONTENTS = [
   ['skills', 20],
   ['idempotency_keys', 2000],
   ['agents', 1000],
+  ['audit_entries', 2000],
 ] as const
 
 /**

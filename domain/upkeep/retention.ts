@@ -2,6 +2,7 @@ import type { RetentionOutcome } from '../../workflows/messages.ts'
 import { forgetSeeds } from '../identity/auth/api-keys.ts'
 import { deleteOldLogins } from '../identity/auth/log-in.ts'
 import { deleteOldInvitations, forgetInvitationSeeds } from '../identity/invitations/retention.ts'
+import { deleteOldEntries } from '../kit/audit/retention.ts'
 import { deleteOldKeys } from '../kit/idempotency-keys.ts'
 import { deleteOldOrganizationEvents } from '../organization-events/retention.ts'
 import { deleteOldDeliveries } from '../organization-events/webhooks/retention.ts'
@@ -25,6 +26,7 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await deleteOldKeys(deps, deps.retention.idempotencyKeysMs, signal)
   await forgetSeeds(deps, deps.retention.idempotencyKeysMs)
   await forgetInvitationSeeds(deps, deps.retention.idempotencyKeysMs)
+  await deleteOldEntries(deps, deps.retention.auditMs, signal)
   await deleteAbandonedUploads(deps, signal)
   await deleteOldExecutions(deps, deps.retention.executionsMs, signal)
   await removeDeletedSchedules(deps, signal)

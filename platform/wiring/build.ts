@@ -286,6 +286,7 @@ const settingsOf = (config: Config): Pick<Deps, 'limits' | 'quotas' | 'retention
     executionsMs: config.SCHEDULE_EXECUTION_RETENTION_SECS * 1000,
     organizationEventsMs: config.ORGANIZATION_EVENT_RETENTION_SECS * 1000,
     deliveriesMs: config.WEBHOOK_DELIVERY_RETENTION_SECS * 1000,
+    auditMs: config.AUDIT_RETENTION_DAYS * DAY_MS,
   },
 })
 

@@ -52,7 +52,9 @@ describe('the administrator of the environment', () => {
     const squatter = await registerUser(service.url)
     const proven = await deps.db.user.findUniqueOrThrow({ where: { id: squatter.id } })
     await startWith({ email: squatter.email, password: newPassword() })
-    await expect(startLogin(deps, proven)).rejects.toThrow(/login is no longer valid/)
+    await expect(
+      startLogin(deps, proven, { origin: { address: '::1', requestId: 'a' }, method: 'password' }),
+    ).rejects.toThrow(/login is no longer valid/)
     expect(await deps.db.refreshToken.count({ where: { userId: squatter.id } })).toBe(0)
   })
 

@@ -19,7 +19,7 @@ describe('mode admin', () => {
 
       // A user who signed up in mode full.
       const deps = { ...platform.deps, auth: { ...platform.deps.auth, hasSignup: true } }
-      const tokens = await register(deps, somebody)
+      const tokens = await register(deps, somebody, { address: '::1', requestId: 'a' })
       const { email, password } = somebody
       expectError(await post('/v1/auth/login', { email, password }, url), 401, /wrong/)
       expect((await me(tokens.access_token, url)).status).toBe(401)

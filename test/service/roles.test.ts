@@ -138,6 +138,7 @@ const DECISIONS: Record<string, Decision> = {
   'DELETE /v1/skills/{skill_id}': 'admin',
   'GET /v1/capabilities': 'member',
   'GET /v1/capabilities/{capability_id}': 'member',
+  'GET /v1/audit': 'admin',
   'GET /v1/durable/sse': 'operator',
   'GET /v1/budgets': 'admin',
   'POST /v1/budgets': 'admin',

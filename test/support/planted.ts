@@ -27,6 +27,7 @@ export async function plant(
     checkAnswers: true,
     log,
     authenticate: async () => undefined,
+    limitCaller: async () => {},
     ownerOf: async (organizationId) => organizationId,
     runOnce: (_actor, _request, create) => create({}),
     ...options,

@@ -357,6 +357,11 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/capabilities': () => [list()],
   'GET /v1/capabilities/{capability_id}': (_, other) =>
     [other.skillRef, other.serverRef].map((skillRef) => ({ path: { ...other, skillRef } })),
+  'GET /v1/audit': (_, other) => [
+    list({ action: 'agent.create', target_id: other.agent }),
+    list({ user_id: other.user, action: 'agent.create' }),
+    list({ api_key_id: other.apiKey }),
+  ],
   'GET /v1/durable/sse': () => [{}],
   'GET /v1/durable/schedules': () => [list(), list({ enabled: 'false', target_type: 'activity' })],
   'POST /v1/durable/schedules': (_, other) => [

@@ -1,7 +1,7 @@
 import { type ApiOptions, type RunningApi, startApi } from '../../api/server.ts'
 import type { Retention } from '../../domain/deps.ts'
 import type { Capability } from '../../domain/tools/capabilities/capability.ts'
-import { type Config, consoleOptions, readConfig } from '../../platform/config.ts'
+import { type Config, callerLimits, consoleOptions, readConfig } from '../../platform/config.ts'
 import { createLog } from '../../platform/log.ts'
 import { temporalSettings } from '../../platform/temporal/connection.ts'
 import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'
@@ -150,6 +150,7 @@ const apiOptions = (config: Config, platform: Platform, options: TestOptions): A
   faces: config.FACES,
   console: consoleOptions(config),
   logsOrganization: config.LOG_ORGANIZATION,
+  callerLimits: callerLimits(config),
   sse: {
     cycleMs: 300_000,
     monitoringCycleMs: 600_000,

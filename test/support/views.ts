@@ -78,6 +78,8 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/budgets': () => list(),
   'GET /v1/budgets/{budget_id}': ({ budget }) => list({ budget_id: budget }),
   'GET /v1/usage': () => list({ group_by: 'session' }),
+  // Without failed sign-ins, which anybody can cause.
+  'GET /v1/audit': () => list({ action: 'agent.create', target_type: 'agent' }),
   'GET /v1/durable/sse': STREAM,
   'GET /v1/durable/schedules': () => list(),
   'GET /v1/durable/schedules/{schedule_id}': ofSchedules,
@@ -121,6 +123,7 @@ export const tables: Record<string, string> = {
   session_values: 'GET /v1/sessions/{session_id}/storage/keys',
   session_secrets: 'GET /v1/sessions/{session_id}/storage/secrets',
   call_secrets: 'what tools and models alone are given',
+  audit_entries: 'GET /v1/audit',
   idempotency_keys: 'the answers that they keep; requests.ts names the key, and the other answer would be told',
 }
 

@@ -35,7 +35,7 @@ export const chatEndpoints = group(
       bodyLimitBytes: BODY_BYTES,
       responses: {},
       streams: 'UI message stream of the turn',
-      errors: [404, 409, 429],
+      errors: [404, 409],
     },
     resume: {
       operationId: 'resumeChat',
@@ -54,7 +54,6 @@ export const chatEndpoints = group(
       summary: 'Lists a chat as UI messages, oldest first',
       params: ofChat,
       responses: { 200: z.array(UIMessage) },
-      errors: [429],
     },
     stop: {
       operationId: 'stopChat',

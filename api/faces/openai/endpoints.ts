@@ -75,7 +75,7 @@ export const openaiEndpoints = group(
       bodyLimitBytes: BODY_BYTES,
       responses: { 200: z.looseObject({ object: z.literal('chat.completion') }) },
       streams: 'Chunks of the completion',
-      errors: [404, 409, 429, 502],
+      errors: [404, 409, 502],
     },
   },
 )

@@ -3,6 +3,7 @@ import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from '../../../contra
 import type { ApiKeyId } from '../../../contract/kit/ids.ts'
 import type { ApiKey as ApiKeyRow, Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit, audited } from '../../kit/audit/entry.ts'
 import { createOnce } from '../../kit/create-once.ts'
 import { conflict, notFound, quotaExceeded } from '../../kit/errors.ts'
 import type { CreationAttempt } from '../../kit/idempotency-keys.ts'
@@ -65,11 +66,12 @@ type NewApiKey = Omit<Prisma.ApiKeyCreateManyInput, 'id' | 'userId' | 'organizat
 /** Inserts a key; undefined when another run of the request has already created it. Throws as createApiKey does. */
 const insertApiKey = (
   deps: Deps,
-  { userId, organizationId }: Actor,
+  actor: Actor,
   loginId: string | undefined,
   data: NewApiKey,
 ): Promise<ApiKeyRow | undefined> =>
   deps.db.$transaction(async (tx) => {
+    const { userId, organizationId } = actor
     // A user's keys are created one after the other, so that the limit holds.
     const members = await tx.$queryRaw<unknown[]>`SELECT 1 FROM members
       WHERE user_id = ${userId}::uuid AND organization_id = ${organizationId}::uuid FOR NO KEY UPDATE`
@@ -84,6 +86,9 @@ const insertApiKey = (
       data: [{ ...data, id: newUuid(), userId, organizationId }],
       skipDuplicates: true,
     })
+    if (row !== undefined) {
+      await audit(tx, actor, { action: 'api_key.create', target: row.id, details: { scopes: row.scopes } })
+    }
     return row
   })
 
@@ -104,9 +109,12 @@ export async function forgetSeeds(deps: Deps, olderThanMs: number): Promise<void
 }
 
 /** Revokes one of the caller's keys. Throws `not_found`. */
-export async function revokeApiKey(deps: Deps, { userId, organizationId }: Actor, id: ApiKeyId): Promise<void> {
-  const { count } = await deps.db.apiKey.deleteMany({ where: { id, userId, organizationId } })
-  if (count === 0) throw notFound('API key')
+export async function revokeApiKey(deps: Deps, actor: Actor, id: ApiKeyId): Promise<void> {
+  const { userId, organizationId } = actor
+  await audited(deps, actor, { action: 'api_key.revoke', target: id }, async (tx) => {
+    const { count } = await tx.apiKey.deleteMany({ where: { id, userId, organizationId } })
+    if (count === 0) throw notFound('API key')
+  })
 }
 
 const presentApiKey = (row: ApiKeyRow): ApiKey => ({

@@ -1,6 +1,7 @@
 import { IDENTITY_PROVIDERS, type TokenResponse } from '../../../contract/auth.ts'
 import { normalizeEmail } from '../../../lib/email.ts'
 import type { User } from '../../../prisma/generated/client.ts'
+import type { Origin } from '../../kit/actor.ts'
 import { forbidden, invalid, notFound, unauthenticated } from '../../kit/errors.ts'
 import type { Deps } from '../deps.ts'
 import { appointAdministrator } from './administrator.ts'
@@ -37,7 +38,7 @@ export async function startSignIn(deps: Deps, name: string, returnTo: string | u
 export async function finishSignIn(
   deps: Deps,
   name: string,
-  { state, query }: { state: string | undefined; query: string },
+  { state, query, origin }: { state: string | undefined; query: string; origin: Origin },
 ): Promise<{ tokens: TokenResponse; location: string }> {
   const provider = requireProvider(deps, name)
   const answered = checkCallback(query)
@@ -47,7 +48,7 @@ export async function finishSignIn(
   }
   const identity = await provider.finish(query, readSecrets(sealed, answered))
   // Written by startSignIn.
-  return { tokens: await signIn(deps, name, identity), location: sealed.returnTo as string }
+  return { tokens: await signIn(deps, name, identity, origin), location: sealed.returnTo as string }
 }
 
 function requireProvider(deps: Deps, name: string): IdentityProvider {
@@ -57,21 +58,26 @@ function requireProvider(deps: Deps, name: string): IdentityProvider {
   return provider
 }
 
-async function signIn(deps: Deps, provider: string, { subject, ...identity }: Identity): Promise<TokenResponse> {
+async function signIn(
+  deps: Deps,
+  provider: string,
+  { subject, ...identity }: Identity,
+  origin: Origin,
+): Promise<TokenResponse> {
   const email = normalizeEmail(identity.email)
   const find = () => deps.db.user.findUnique({ where: { provider_subject: { provider, subject } } })
-  const known = (await find()) ?? (await createKnown(deps, { ...identity, email, provider, subject }, find))
+  const known = (await find()) ?? (await createKnown(deps, { ...identity, email, provider, subject }, origin, find))
   await appointAdministrator(deps, { id: known.id, email })
-  return startLogin(deps, known)
+  return startLogin(deps, known, { origin, method: provider })
 }
 
-async function createKnown(deps: Deps, user: NewUser, find: () => Promise<User | null>): Promise<User> {
+async function createKnown(deps: Deps, user: NewUser, origin: Origin, find: () => Promise<User | null>): Promise<User> {
   if (!deps.auth.hasSignup) {
     const isTaken = (await deps.db.user.count({ where: { email: user.email } })) > 0
     throw isTaken ? emailTaken() : forbidden('Nobody has signed in here as you before, and registration is not enabled')
   }
   try {
-    return await createUser(deps, user)
+    return await createUser(deps, user, origin)
   } catch (error) {
     // A concurrent sign-in of the same user may have been faster.
     const made = await find()

@@ -3,6 +3,7 @@ import { type CreateInvitationRequest, INVITATION_SECONDS } from '../../../contr
 import type { OrganizationId } from '../../../contract/kit/ids.ts'
 import type { Invitation as InvitationRow, Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { createOnce } from '../../kit/create-once.ts'
 import { forbidden, quotaExceeded } from '../../kit/errors.ts'
 import type { CreationAttempt } from '../../kit/idempotency-keys.ts'
@@ -41,7 +42,7 @@ export async function createInvitation(
         await lockMembers(tx, organizationId)
         await requireInviter(tx, actor, organizationId, role)
         await requireOpenLogin(tx, actor.userId, loginId)
-        return insertPending(tx, {
+        const row = await insertPending(tx, {
           id: newUuid(),
           organizationId,
           createdBy: actor.userId,
@@ -50,6 +51,9 @@ export async function createInvitation(
           hash,
           expiresAt: new Date(Date.now() + (expires_in ?? INVITATION_SECONDS) * 1000),
         })
+        const told = row && ({ action: 'invitation.create', target: row.id, details: { role } } as const)
+        if (told !== undefined) await audit(tx, { ...actor, organizationId }, told)
+        return row
       }),
   })
   return { invitation: presentInvitation(row), seed, hash: Buffer.from(row.hash).toString('hex') }

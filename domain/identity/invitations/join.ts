@@ -1,6 +1,7 @@
 import type { JoinedOrganization, JoinRequest } from '../../../contract/invitations.ts'
 import type { Invitation as InvitationRow, Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { conflict, notFound, quotaExceeded } from '../../kit/errors.ts'
 import { hashToken } from '../auth/derived-token.ts'
 import type { Deps } from '../deps.ts'
@@ -17,11 +18,8 @@ type Used = Pick<InvitationRow, 'organizationId' | 'role'>
  * Makes the caller a member of the invitation's organization, and uses up the invitation. Throws `not_found` for an
  * invalid token, and `conflict` for a member and beyond MAX_MEMBERSHIPS; the invitation then remains.
  */
-export async function joinOrganization(
-  deps: Deps,
-  { userId }: Actor,
-  { token }: JoinRequest,
-): Promise<JoinedOrganization> {
+export async function joinOrganization(deps: Deps, actor: Actor, { token }: JoinRequest): Promise<JoinedOrganization> {
+  const { userId } = actor
   if (!INVITATION_TOKEN.test(token)) throw notFound('Invitation')
   return deps.db.$transaction(async (tx) => {
     const { organizationId, role } = await useInvitation(tx, hashToken(token))
@@ -31,6 +29,7 @@ export async function joinOrganization(
     if ((await tx.member.count({ where: { userId } })) > MAX_MEMBERSHIPS) {
       throw quotaExceeded(`You are a member of ${MAX_MEMBERSHIPS} organizations, which is the limit; leave one first`)
     }
+    await audit(tx, { ...actor, organizationId }, { action: 'member.join', target: userId, details: { role } })
     const organization = await tx.organization.findUniqueOrThrow({ where: { id: organizationId } })
     return { ...presentOrganization(organization), role }
   })

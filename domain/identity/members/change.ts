@@ -3,6 +3,7 @@ import type { OrganizationId, UserId } from '../../../contract/kit/ids.ts'
 import type { Member, UpdateMemberRequest } from '../../../contract/members.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { conflict, forbidden, notFound } from '../../kit/errors.ts'
 import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID } from '../../kit/ids.ts'
 import { passOn } from '../../kit/owners.ts'
@@ -33,6 +34,8 @@ export const patchMember = (deps: Deps, actor: Actor, path: Path, { role }: Upda
     }
     await tx.invitation.deleteMany({ where: { createdBy: userId, organizationId, role: { in: rolesBeyond(role) } } })
     const where = { userId_organizationId: { userId, organizationId } }
+    const details = { role, former_role: member.role }
+    await audit(tx, { ...actor, organizationId }, { action: 'member.update', target: userId, details })
     return presentMember(await tx.member.update({ where, data: { role }, include: { user: true } }))
   })
 
@@ -47,6 +50,7 @@ export const removeMember = (deps: Deps, actor: Actor, path: Path): Promise<void
     await requireOtherOwner(deps, tx, member)
     const { userId, organizationId } = member
     await passOn(tx, organizationId, userId)
+    await audit(tx, { ...actor, organizationId }, { action: 'member.remove', target: userId })
     await tx.member.delete({ where: { userId_organizationId: { userId, organizationId } } })
   })
 

@@ -2,6 +2,7 @@ import type { ProviderId } from '../../../contract/kit/ids.ts'
 import type { CreateLlmModelRequest, LlmModel } from '../../../contract/llm-models.ts'
 import type { LlmModel as ModelRow, Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { createOnce } from '../../kit/create-once.ts'
 import { conflict, quotaExceeded } from '../../kit/errors.ts'
 import type { CreationAttempt } from '../../kit/idempotency-keys.ts'
@@ -53,6 +54,7 @@ async function insertModel(
   const data = { id, organizationId, providerId: provider.id, name, displayName, capabilities, isFavorite }
   const [row] = await tx.llmModel.createManyAndReturn({ data: [{ ...data, source: 'manual' }], skipDuplicates: true })
   if (row !== undefined && input.is_default) await setDefault(tx, actor, { id, isActive: provider.isActive })
+  if (row !== undefined) await audit(tx, actor, { action: 'llm_model.create', target: id })
   return row
 }
 

@@ -2,6 +2,7 @@ import type { ModelId } from '../../../contract/kit/ids.ts'
 import type { LlmModel, UpdateLlmModelRequest } from '../../../contract/llm-models.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit, givenFields } from '../../kit/audit/entry.ts'
 import { invalid, notFound } from '../../kit/errors.ts'
 import type { Deps } from '../deps.ts'
 import { lockProvider } from '../llm-providers/read.ts'
@@ -34,6 +35,7 @@ export async function patchModel(
     if (input.is_default) {
       await setDefault(tx, actor, { id, isActive: status === 'active' && found.model.provider.isActive })
     }
+    await audit(tx, actor, { action: 'llm_model.update', target: id, details: givenFields(input) })
   })
   return getModelAlone(deps, actor, id)
 }
@@ -72,5 +74,6 @@ export async function deleteModel(deps: Deps, actor: Actor, id: ModelId): Promis
     await unsetDefault(tx, actor, id)
     const { count } = await tx.llmModel.deleteMany({ where: { organizationId: actor.organizationId, id } })
     if (count === 0) throw notFound('Model')
+    await audit(tx, actor, { action: 'llm_model.delete', target: id })
   })
 }

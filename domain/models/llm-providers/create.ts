@@ -1,6 +1,7 @@
 import type { CreateLlmProviderRequest, LlmProvider } from '../../../contract/llm-providers.ts'
 import type { Prisma, LlmProvider as ProviderRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { createOnce } from '../../kit/create-once.ts'
 import { invalid, quotaExceeded } from '../../kit/errors.ts'
 import type { CreationAttempt } from '../../kit/idempotency-keys.ts'
@@ -32,7 +33,7 @@ export async function createProvider(
         baseUrl: await checkBaseUrl(deps, input.base_url ?? ''),
         apiKey: encryptKey(deps, organizationId, id, input.api_key ?? ''),
       }
-      return deps.db.$transaction((tx) => insertWithin(deps, tx, data))
+      return deps.db.$transaction((tx) => insertWithin(deps, tx, actor, data))
     },
   })
   return getProvider(deps, actor, asUuid(id))
@@ -42,9 +43,10 @@ export async function createProvider(
 async function insertWithin(
   { models, quotas }: Deps,
   tx: Prisma.TransactionClient,
-  data: Prisma.LlmProviderCreateManyInput,
+  actor: Actor,
+  data: Prisma.LlmProviderCreateManyInput & { id: string },
 ): Promise<ProviderRow | undefined> {
-  const { organizationId } = data
+  const { id, organizationId } = data
   // The lock makes an organization's creations sequential, so that the quota holds.
   await lockOrganization(tx, organizationId)
   const isOwn = { organizationId, id: { notIn: models.predefined.map(({ id }) => id) } }
@@ -54,5 +56,6 @@ async function insertWithin(
     )
   }
   const [row] = await tx.llmProvider.createManyAndReturn({ data: [data], skipDuplicates: true })
+  if (row !== undefined) await audit(tx, actor, { action: 'llm_provider.create', target: id })
   return row
 }

@@ -3,6 +3,7 @@ import type { ModelSync } from '../../../contract/llm-providers.ts'
 import { createFairQueue } from '../../../lib/fair-queue.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { badGateway, conflict, quotaExceeded, tooMany } from '../../kit/errors.ts'
 import { newUuid } from '../../kit/ids.ts'
 import { UnreadableSecret } from '../../kit/secrets.ts'
@@ -81,6 +82,7 @@ const record = (
     await keepWithinQuota(deps, tx, actor, found.provider.id)
     const where = { organizationId_id: { organizationId: actor.organizationId, id: found.provider.id } }
     await tx.llmProvider.update({ where, data: { lastSyncedAt: new Date() } })
+    await audit(tx, actor, { action: 'llm_provider.sync', target: found.provider.id })
     return { status: 'success', created, updated, stale }
   })
 

@@ -2,6 +2,7 @@ import type { ProviderId } from '../../../contract/kit/ids.ts'
 import type { LlmProvider, LlmProviderType, UpdateLlmProviderRequest } from '../../../contract/llm-providers.ts'
 import type { LlmProvider as ProviderRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit, audited, givenFields } from '../../kit/audit/entry.ts'
 import { invalid, notFound } from '../../kit/errors.ts'
 import { MASK } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
@@ -28,7 +29,10 @@ export async function patchProvider(
     refuseOfEnvironment(input)
     const changes = changesOf(input)
     const where = { organizationId_id: { organizationId, id } }
-    await deps.db.llmProvider.upsert({ where, create: { organizationId, id, ...changes }, update: changes })
+    const told = { action: 'llm_provider.update', target: id, details: givenFields(input) } as const
+    await audited(deps, actor, told, (tx) =>
+      tx.llmProvider.upsert({ where, create: { organizationId, id, ...changes }, update: changes }),
+    )
   }
   return getProvider(deps, actor, id)
 }
@@ -56,6 +60,7 @@ async function updateOwn(
     if (key === undefined) refuseOtherServer(row, connection)
     const apiKey = key === undefined ? undefined : encryptKey(deps, organizationId, id, key)
     await tx.llmProvider.update({ where, data: { ...changesOf(input), ...connection, apiKey } })
+    await audit(tx, actor, { action: 'llm_provider.update', target: id, details: givenFields(input) })
   })
 }
 
@@ -88,6 +93,8 @@ export async function deleteProvider(deps: Deps, actor: Actor, id: ProviderId): 
   if (predefined !== undefined) {
     throw invalid('This provider comes with the service; PATCH its status to "disabled" to do without it')
   }
-  const { count } = await deps.db.llmProvider.deleteMany({ where: { organizationId: actor.organizationId, id } })
-  if (count === 0) throw notFound('Provider')
+  await audited(deps, actor, { action: 'llm_provider.delete', target: id }, async (tx) => {
+    const { count } = await tx.llmProvider.deleteMany({ where: { organizationId: actor.organizationId, id } })
+    if (count === 0) throw notFound('Provider')
+  })
 }

@@ -1,3 +1,4 @@
+import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 
 /**
@@ -27,7 +28,11 @@ type Answer = { outcome: 'launched'; started: string[] } | { outcome: 'stale' | 
  * Records runs of a schedule, all or none. `stale`: another launch or a change of the schedule came first. `gone`: it was
  * deleted.
  */
-export async function recordRuns(deps: Deps, place: ScheduleKey, runs: Runs): Promise<RecordedRuns | 'stale' | 'gone'> {
+export async function recordRuns(
+  deps: Pick<Deps, 'quotas'> & { db: Prisma.TransactionClient },
+  place: ScheduleKey,
+  runs: Runs,
+): Promise<RecordedRuns | 'stale' | 'gone'> {
   const { ids, times, ofClock } = runs
   const [row] = await deps.db.$queryRaw<{ answer: Answer }[]>`
     SELECT launch_executions(

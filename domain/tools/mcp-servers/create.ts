@@ -1,6 +1,7 @@
 import type { CreateMcpServerRequest, McpServer } from '../../../contract/mcp-servers.ts'
 import type { Prisma, McpServer as ServerRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { checkCalledUrl } from '../../kit/called-url.ts'
 import { createOnce } from '../../kit/create-once.ts'
 import { invalid, quotaExceeded } from '../../kit/errors.ts'
@@ -43,7 +44,7 @@ export async function createServer(
         toolsPolicy: input.tools_policy ?? 'accept',
         ...credentialColumns(deps, { organizationId, id }, credentials),
       }
-      return deps.db.$transaction((tx) => insertWithin(deps, tx, data))
+      return deps.db.$transaction((tx) => insertWithin(deps, tx, actor, data))
     },
   })
   // In the background: the caller does not wait for it.
@@ -57,6 +58,7 @@ type NewServer = Prisma.McpServerCreateManyInput & Pick<ServerRow, 'id' | 'organ
 async function insertWithin(
   { quotas }: Deps,
   tx: Prisma.TransactionClient,
+  actor: Actor,
   data: NewServer,
 ): Promise<ServerRow | undefined> {
   const { organizationId } = data
@@ -66,5 +68,6 @@ async function insertWithin(
   }
   await requireFreeSlug(tx, data)
   const [row] = await tx.mcpServer.createManyAndReturn({ data: [data], skipDuplicates: true })
+  if (row !== undefined) await audit(tx, actor, { action: 'mcp_server.create', target: row.id })
   return row
 }

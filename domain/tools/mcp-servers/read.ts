@@ -2,6 +2,7 @@ import type { McpServerId } from '../../../contract/kit/ids.ts'
 import type { McpServer } from '../../../contract/mcp-servers.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audited } from '../../kit/audit/entry.ts'
 import { notFound } from '../../kit/errors.ts'
 import type { All } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
@@ -20,9 +21,11 @@ export async function getServer(deps: Deps, { organizationId }: Actor, id: McpSe
 }
 
 /** Deletes a server. Throws `not_found`. */
-export async function deleteServer(deps: Deps, { organizationId }: Actor, id: McpServerId): Promise<void> {
-  const { count } = await deps.db.mcpServer.deleteMany({ where: { organizationId, id } })
-  if (count === 0) throw notFound('MCP server')
+export async function deleteServer(deps: Deps, actor: Actor, id: McpServerId): Promise<void> {
+  await audited(deps, actor, { action: 'mcp_server.delete', target: id }, async (tx) => {
+    const { count } = await tx.mcpServer.deleteMany({ where: { organizationId: actor.organizationId, id } })
+    if (count === 0) throw notFound('MCP server')
+  })
 }
 
 /** Reads servers without their tools, which may have half a megabyte each. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isRecord } from '../../../lib/is-record.ts'
+import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { McpServer } from '../../../prisma/generated/client.ts'
 import type { ListedTool } from '../mcp/protocol/client.ts'
 
@@ -47,12 +47,3 @@ export const fingerprintOf = ({
 /** Returns the version of a tool for approvals: its server and its fingerprint. */
 export const versionOf = (serverId: string, { fingerprint }: StoredTool): string =>
   createHash('sha256').update(`${serverId} ${fingerprint}`).digest('base64url')
-
-function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`
-  if (!isRecord(value)) return JSON.stringify(value) ?? 'null'
-  const fields = Object.keys(value)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key])}`)
-  return `{${fields.join()}}`
-}

@@ -2,6 +2,7 @@ import type { McpServerId } from '../../../contract/kit/ids.ts'
 import type { McpServer, UpdateMcpServerRequest } from '../../../contract/mcp-servers.ts'
 import { Prisma, type McpServer as ServerRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit, givenFields } from '../../kit/audit/entry.ts'
 import { checkCalledUrl } from '../../kit/called-url.ts'
 import { conflict, invalid, notFound, quotaExceeded } from '../../kit/errors.ts'
 import { lockOrganization } from '../../kit/lock-organization.ts'
@@ -46,6 +47,7 @@ export async function patchServer(
       updatedAt: new Date(),
     }
     const updated = await tx.mcpServer.update({ where: { organizationId_id: { organizationId, id } }, data })
+    await audit(tx, actor, { action: 'mcp_server.update', target: id, details: givenFields(input) })
     return connection === undefined ? undefined : updated
   })
   if (changed?.status === 'active') void refreshTools(deps, changed)

@@ -1,5 +1,6 @@
 import type { Prisma, Skill as SkillRow, SkillSource } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { conflict, quotaExceeded } from '../../kit/errors.ts'
 import { lockOrganization } from '../../kit/lock-organization.ts'
 import type { Deps } from '../deps.ts'
@@ -20,11 +21,12 @@ export const TIMEOUT_MS = 30_000
  */
 export const insertSkill = (
   deps: Deps,
-  { organizationId }: Actor,
+  actor: Actor,
   { id, source, fields, files }: NewSkill,
 ): Promise<SkillRow | undefined> =>
   deps.db.$transaction(
     async (tx) => {
+      const { organizationId } = actor
       await lockOrganization(tx, organizationId)
       if ((await tx.skill.count({ where: { organizationId } })) >= deps.quotas.skills) {
         throw quotaExceeded(`The organization has ${deps.quotas.skills} skills, which is the limit; delete one first`)
@@ -32,7 +34,9 @@ export const insertSkill = (
       await checkNameFree(tx, organizationId, fields.name, id)
       const data = { id, organizationId, source, ...columnsOf(fields) }
       const [row] = await tx.skill.createManyAndReturn({ data: [data], skipDuplicates: true })
-      if (row !== undefined) await insertFiles(tx, id, files)
+      if (row === undefined) return undefined
+      await insertFiles(tx, id, files)
+      await audit(tx, actor, { action: 'skill.create', target: id })
       return row
     },
     { timeout: TIMEOUT_MS },

@@ -2,6 +2,7 @@ import type { SkillId } from '../../../contract/kit/ids.ts'
 import type { Skill, UpdateSkillRequest } from '../../../contract/skills.ts'
 import type { Prisma, Skill as SkillRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit, audited } from '../../kit/audit/entry.ts'
 import { notFound } from '../../kit/errors.ts'
 import { lockOrganization } from '../../kit/lock-organization.ts'
 import type { Deps } from '../deps.ts'
@@ -34,26 +35,31 @@ export async function patchSkill(
 /** Changes a skill's row, and its files with `changeFiles`. Throws `not_found`, and `conflict` for a taken name. */
 export const changeSkill = (
   deps: Deps,
-  { organizationId }: Actor,
+  actor: Actor,
   id: SkillId,
   { fields, ...columns }: { fields: ValidFields | undefined } & Partial<Pick<SkillRow, 'status' | 'source'>>,
   changeFiles: (tx: Prisma.TransactionClient) => Promise<void>,
 ): Promise<Skill> =>
   deps.db.$transaction(
     async (tx) => {
+      const { organizationId } = actor
       await lockOrganization(tx, organizationId)
       if (fields !== undefined) await checkNameFree(tx, organizationId, fields.name, id)
       const data = { ...(fields && columnsOf(fields)), ...columns }
       const [changed] = await tx.skill.updateManyAndReturn({ where: { id, organizationId }, data })
       if (changed === undefined) throw notFound('Skill')
       await changeFiles(tx)
+      const details = { fields: [...(fields === undefined ? [] : ['content']), ...Object.keys(columns)] }
+      await audit(tx, actor, { action: 'skill.update', target: id, details })
       return presentSkill(changed)
     },
     { timeout: TIMEOUT_MS },
   )
 
 /** Deletes a skill with its files. Throws `not_found`. */
-export async function deleteSkill(deps: Deps, { organizationId }: Actor, id: SkillId): Promise<void> {
-  const { count } = await deps.db.skill.deleteMany({ where: { id, organizationId } })
-  if (count === 0) throw notFound('Skill')
+export async function deleteSkill(deps: Deps, actor: Actor, id: SkillId): Promise<void> {
+  await audited(deps, actor, { action: 'skill.delete', target: id }, async (tx) => {
+    const { count } = await tx.skill.deleteMany({ where: { id, organizationId: actor.organizationId } })
+    if (count === 0) throw notFound('Skill')
+  })
 }

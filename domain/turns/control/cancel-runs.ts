@@ -56,9 +56,10 @@ const findUnfinished = (deps: Deps, actor: Actor, filter: RunFilter): Promise<Fo
 /** Returns the cancelled turns, and how many sessions are left: the time was over, or their cancellation failed. */
 async function cancelBySession(
   deps: Deps,
-  { organizationId }: Actor,
+  actor: Actor,
   found: Found[],
 ): Promise<{ cancelled: Cancelled[]; left: number }> {
+  const { organizationId } = actor
   const sessions = Map.groupBy(found, ({ sessionId }) => sessionId)
   const until = performance.now() + MAX_MS
   const cancelled: Cancelled[] = []
@@ -70,7 +71,7 @@ async function cancelBySession(
     async ([sessionId, turns]) => {
       try {
         const ids = turns.map(({ id }) => id)
-        cancelled.push(...((await cancelAndGoOn(deps, { organizationId, sessionId }, ids)) ?? []))
+        cancelled.push(...((await cancelAndGoOn(deps, { organizationId, sessionId }, ids, { actor })) ?? []))
         left--
       } catch (error) {
         failure = error

@@ -3,7 +3,8 @@ import type { CancelTurnResponse } from '../../../contract/turns.ts'
 import type { TurnAdmission, TurnStatus } from '../../../prisma/generated/client.ts'
 import type { NewEvent } from '../../events/log/append.ts'
 import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
-import type { Actor } from '../../kit/actor.ts'
+import type { Actor, OrganizationScope } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { noSession, notFound } from '../../kit/errors.ts'
 import { newUuid, toId } from '../../kit/ids.ts'
 import { presentUsage } from '../../kit/usage.ts'
@@ -34,7 +35,7 @@ export async function cancelTurns(
 ): Promise<CancelTurnResponse> {
   const where = { organizationId: actor.organizationId, sessionId }
   if (turnId !== undefined && !(await hasTurn(deps, where, turnId))) throw notFound('Turn')
-  const cancelled = await cancelAndGoOn(deps, where, turnId && [turnId], USER_REASON)
+  const cancelled = await cancelAndGoOn(deps, where, turnId && [turnId], { reason: USER_REASON, actor })
   if (cancelled === undefined) throw noSession()
   notifyCancelled(deps, where.organizationId, cancelled)
   const count = cancelled.length
@@ -47,7 +48,7 @@ export async function cancelOwnTurn(deps: Deps, turn: TurnPlace): Promise<void> 
   const { turnId: id, ...where } = turn
   // Most were cancelled in the record, and then in Temporal.
   if ((await deps.db.turn.count({ where: { ...where, id, finishedAt: null } })) === 0) return
-  notifyCancelled(deps, turn.organizationId, (await cancelAndGoOn(deps, turn, [id], OPERATOR_REASON)) ?? [])
+  notifyCancelled(deps, turn.organizationId, (await cancelAndGoOn(deps, turn, [id], { reason: OPERATOR_REASON })) ?? [])
 }
 
 async function hasTurn(deps: Deps, where: { organizationId: string; sessionId: string }, id: string) {
@@ -62,10 +63,16 @@ export async function cancelAndGoOn(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
   turnIds: string[] | undefined,
-  reason = USER_REASON,
+  { reason = USER_REASON, actor = where }: { reason?: string; actor?: Actor | OrganizationScope },
 ): Promise<Cancelled[] | undefined> {
   const done = await withLockedSession(deps, where, async (session) => {
     const cancelled = await cancelUnfinished(session, { turnIds, reason, afterwards: 'idles' })
+    const details = { session_id: toId('session', session.id) }
+    await audit(
+      session.db,
+      actor,
+      ...cancelled.map((one) => ({ action: 'turn.cancel', target: one.turnId, details }) as const),
+    )
     // A turn that was not cancelled may now be at the head of the queue.
     const next = cancelled.length === 0 ? null : await nextTurn(session.db, session.id)
     return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { BUDGET_TOOL } from '../../../contract/budgets.ts'
 import type { SessionId } from '../../../contract/kit/ids.ts'
 import {
@@ -6,13 +7,16 @@ import {
   type SubmitToolResultsRequest,
   type SubmittedToolResults,
 } from '../../../contract/turns.ts'
+import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
 import type { NewEvent } from '../../events/log/append.ts'
 import { actStep } from '../../events/log/steps.ts'
 import { withLockedSession } from '../../events/log/transaction.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { type Audited, audit } from '../../kit/audit/entry.ts'
 import { conflict, invalid, noSession } from '../../kit/errors.ts'
+import { toId } from '../../kit/ids.ts'
 import { raiseBudget } from '../../spending/raise.ts'
 import {
   type Act,
@@ -107,6 +111,7 @@ export async function submitToolResults(
     const pending = act ? pendingCalls(act).length : 0
     if (!turn || !act || pending === 0) throw notWaiting()
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
+    await audit(db, actor, ...decisionsOf(act, { sessionId, turnId: turn.id }, results))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
     for (const call of approvedBudgets(act, events)) await raiseBudget(db, turn.id, call.arguments)
     const appended = await append(turn.id, events)
@@ -167,6 +172,31 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
   }
   return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result, error))
 }
+
+/**
+ * Returns the entries of the approvals and denials among valid results. The hash is of the arguments as the caller saw
+ * them, so of masks instead of secrets.
+ */
+const decisionsOf = (
+  act: Act,
+  { sessionId, turnId }: { sessionId: string; turnId: string },
+  results: SubmittedResult[],
+) =>
+  results.flatMap((result): Audited[] => {
+    const call = act.calls.find(({ id }) => id === result.tool_call_id)
+    if (call?.policy !== 'requires_approval') return []
+    const isApproval = errorOf(result) === undefined && isApproved(result.result, 'result')
+    const details = {
+      session_id: toId('session', sessionId),
+      tool_call_id: call.id.slice(0, SHOWN_CHARACTERS).toWellFormed(),
+      tool: call.name.slice(0, SHOWN_CHARACTERS).toWellFormed(),
+      arguments_sha256: createHash('sha256').update(canonicalJson(call.arguments)).digest('hex'),
+    }
+    return [{ action: isApproval ? 'turn.approve' : 'turn.deny', target: turnId, details }]
+  })
+
+/** Characters of a call's id and name in an entry of the audit log. A model may make up long ones. */
+const SHOWN_CHARACTERS = 200
 
 /**
  * Returns the error of a submitted result, undefined for a success. Some clients send an empty error with each result,

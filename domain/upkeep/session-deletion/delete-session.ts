@@ -3,7 +3,8 @@ import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import { publishDeletion } from '../../events/live/live-stream.ts'
 import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
-import type { OrganizationScope } from '../../kit/actor.ts'
+import type { Actor } from '../../kit/actor.ts'
+import { audit } from '../../kit/audit/entry.ts'
 import { noSession, unlessGone } from '../../kit/errors.ts'
 import { toId } from '../../kit/ids.ts'
 import { cancelUnfinished } from '../../turns/control/cancel.ts'
@@ -15,7 +16,7 @@ type Deleted = { id: string; turnIds: string[] }
 /** A deletion in its own transaction. `hadPlaces`: some turns had or waited for places among the turns that run at once. */
 type Locked = Deleted & { hadPlaces: boolean }
 
-/** Decides about a session once it is locked. */
+/** Decides about a session once it is locked, in the transaction of its deletion. */
 type MayDelete = (db: Prisma.TransactionClient) => Promise<boolean>
 
 /** Stands for their owner, whom the record has forgotten. */
@@ -27,15 +28,20 @@ const MAX_WAITING_MS = 10_000
 /**
  * Cancels the session's running, waiting and queued turns, and deletes the session, in one transaction. It then no
  * longer exists for anyone, and its streams end. Afterwards its data is removed and the workflows of its turns are
- * notified, by the sweeper if necessary. With `mayDelete`, a session that it is false for stays. Throws `not_found`.
+ * notified, by the sweeper if necessary. Throws `not_found`.
  */
-export async function deleteSession(
-  deps: Deps,
-  scope: OrganizationScope,
-  id: string,
-  mayDelete?: MayDelete,
-): Promise<void> {
-  const where = { organizationId: scope.organizationId, sessionId: id }
+export const deleteSession = (deps: Deps, actor: Actor, id: string): Promise<void> =>
+  deleteIf(deps, actor.organizationId, id, async (db) => {
+    await audit(db, actor, { action: 'session.delete', target: id })
+    return true
+  })
+
+/** Deletes a session for the service itself, unless `mayDelete` is false. It may have been deleted meanwhile. */
+export const removeSession = (deps: Deps, organizationId: string, id: string, mayDelete?: MayDelete): Promise<void> =>
+  unlessGone(deleteIf(deps, organizationId, id, mayDelete))
+
+async function deleteIf(deps: Deps, organizationId: string, id: string, mayDelete?: MayDelete): Promise<void> {
+  const where = { organizationId, sessionId: id }
   const deleted = await withLockedSession(deps, where, async (session) =>
     mayDelete === undefined || (await mayDelete(session.db)) ? deleteLocked(session) : 'kept',
   )
@@ -43,7 +49,7 @@ export async function deleteSession(
   if (deleted === 'kept') return
   deps.conversations.delete(deleted.id)
   publishDeletion(deps, deleted.id)
-  if (deleted.hadPlaces) admitSoon(deps, scope.organizationId)
+  if (deleted.hadPlaces) admitSoon(deps, organizationId)
   const removed = deleteOwnedData(deps, deleted.id)
   finish(deps, deleted, removed).catch((error: Error) => {
     const session = toId('session', id)
@@ -51,10 +57,6 @@ export async function deleteSession(
   })
   await Promise.race([removed.catch(() => {}), sleep(MAX_WAITING_MS, undefined, { ref: false })])
 }
-
-/** Deletes a session for the service itself. It may have been deleted meanwhile. */
-export const removeSession = (deps: Deps, organizationId: string, id: string, mayDelete?: MayDelete): Promise<void> =>
-  unlessGone(deleteSession(deps, { organizationId }, id, mayDelete))
 
 async function deleteLocked(session: LockedSession): Promise<Locked> {
   // Before the counts of their executions: changes of schedules lock in the same order.

@@ -55,7 +55,7 @@ describe('the errors of an endpoint', () => {
   it.each<[string, Partial<Endpoint>, number[]]>([
     ['anybody may call', {}, [400, 431, 500, 503]],
     ['needs any login', { access: 'login' }, [400, 401, 403, 431, 500, 503]],
-    ['is of an organization', { access: 'member' }, [400, 401, 403, 404, 431, 500, 503]],
+    ['is of an organization', { access: 'member' }, [400, 401, 403, 404, 429, 431, 500, 503]],
     ['has a parameter in its path', { path: '/v1/pets/{pet_id}' }, [400, 404, 431, 500, 503]],
     ['may have a body', { operationId: 'planted', method: 'DELETE' }, [400, 408, 413, 415, 431, 500, 503]],
     [
