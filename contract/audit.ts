@@ -8,6 +8,7 @@ import { limitUpTo, repeated } from './kit/query.ts'
 const ACTIONS = {
   agent: ['create', 'update', 'archive'],
   api_key: ['create', 'revoke'],
+  budget: ['create', 'update', 'raise', 'delete'],
   invitation: ['create', 'withdraw'],
   llm_model: ['create', 'update', 'delete'],
   llm_provider: ['create', 'update', 'delete', 'sync'],
@@ -19,6 +20,7 @@ const ACTIONS = {
   skill: ['create', 'update', 'delete'],
   turn: ['approve', 'deny', 'cancel'],
   user: ['register', 'sign_in', 'sign_in_failed', 'sign_out', 'delete'],
+  webhook: ['create', 'update', 'rotate', 'delete'],
 } as const
 
 export type TargetType = keyof typeof ACTIONS
@@ -28,6 +30,7 @@ export type AuditAction = { [T in TargetType]: `${T}.${(typeof ACTIONS)[T][numbe
 /** Prefix of the ids of each kind of target. Other kinds have plain UUIDs; the target of a member is the user. */
 export const TARGET_PREFIXES: Partial<Record<TargetType, IdPrefix>> = {
   agent: 'agent',
+  budget: 'budget',
   llm_model: 'model',
   llm_provider: 'provider',
   mcp_server: 'mcp',
@@ -35,6 +38,7 @@ export const TARGET_PREFIXES: Partial<Record<TargetType, IdPrefix>> = {
   session: 'session',
   skill: 'skill',
   turn: 'turn',
+  webhook: 'webhook',
 }
 
 // The types say the same as these loops, which TypeScript cannot follow.

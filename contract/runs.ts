@@ -95,7 +95,7 @@ export const runEndpoints = group(
         offset: offset.refine((skip) => skip <= MAX_OFFSET, { error: `must be at most ${MAX_OFFSET}; use after` }),
       }),
       responses: { 200: TurnPage },
-      errors: [422, 429],
+      errors: [422],
     },
     count: {
       operationId: 'countTurns',
@@ -104,7 +104,7 @@ export const runEndpoints = group(
       summary: 'Counts the turns of all sessions by their statuses',
       query: z.object(query),
       responses: { 200: TurnCounts },
-      errors: [422, 429],
+      errors: [422],
     },
     cancel: {
       operationId: 'cancelTurnsOfSessions',
@@ -115,7 +115,7 @@ export const runEndpoints = group(
         'Needs a filter, or all: true. Turns have ended when the response arrives. What an interrupted request has cancelled stays cancelled.',
       body: TurnsToCancel,
       responses: { 200: CancelledTurns },
-      errors: [422, 429],
+      errors: [422],
     },
   },
 )

@@ -113,7 +113,7 @@ export const sessionEndpoints = group(
         ...pagination,
       }),
       responses: { 200: SessionPage },
-      errors: [422, 429],
+      errors: [422],
     },
     create: {
       operationId: 'createSession',

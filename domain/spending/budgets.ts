@@ -2,6 +2,7 @@ import type { Budget, CreateBudgetRequest, TurnBudget, UpdateBudgetRequest } fro
 import type { BudgetId, SessionId, TurnId } from '../../contract/kit/ids.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
+import { audit, audited, givenFields } from '../kit/audit/entry.ts'
 import { createOnce } from '../kit/create-once.ts'
 import type { Deps } from '../kit/deps.ts'
 import { invalid, notFound, quotaExceeded } from '../kit/errors.ts'
@@ -64,7 +65,9 @@ export async function createBudget(
             period === 'total' ? undefined : periodStart,
           ),
         }
-        return (await tx.budget.create({ data })).id
+        const { id } = await tx.budget.create({ data })
+        await audit(tx, actor, { action: 'budget.create', target: id, details: givenFields(input) })
+        return id
       }),
   })
   return getBudget(deps, actor, id as BudgetId)
@@ -146,6 +149,7 @@ export async function updateBudget(
         ...(on_reached == null ? {} : { onReached: on_reached }),
       },
     })
+    await audit(tx, actor, { action: 'budget.update', target: id, details: givenFields({ ...input, on_reached }) })
   })
   return getBudget(deps, actor, id)
 }
@@ -159,7 +163,8 @@ function inUnitOf({ is_in_usd }: { is_in_usd: boolean }, input: UpdateBudgetRequ
 }
 
 /** Deletes a budget. Calls under way go on. Throws `not_found`. */
-export async function deleteBudget(deps: Deps, { organizationId }: Actor, id: BudgetId): Promise<void> {
-  const { count } = await deps.db.budget.deleteMany({ where: { id, organizationId } })
-  if (count === 0) throw notFound('Budget')
-}
+export const deleteBudget = (deps: Deps, actor: Actor, id: BudgetId): Promise<void> =>
+  audited(deps, actor, { action: 'budget.delete', target: id }, async (tx) => {
+    const { count } = await tx.budget.deleteMany({ where: { id, organizationId: actor.organizationId } })
+    if (count === 0) throw notFound('Budget')
+  })

@@ -1,6 +1,8 @@
 import { BUDGET_TOOL } from '../../contract/budgets.ts'
 import type { RequestedCall } from '../../contract/turns.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
+import type { Actor } from '../kit/actor.ts'
+import { audit } from '../kit/audit/entry.ts'
 import type { Deps } from '../kit/deps.ts'
 import { fromId, toId } from '../kit/ids.ts'
 import { presentCost } from '../kit/usage.ts'
@@ -42,13 +44,17 @@ export async function budgetQuestion(
 /** Raises the budget of an approved call by its step, in the approval's transaction. */
 export async function raiseBudget(
   db: Prisma.TransactionClient,
+  actor: Actor,
   turnId: string,
   { budget_id }: Record<string, unknown>,
 ): Promise<void> {
+  const id = fromId(String(budget_id))
   // It locks the budgets, and begins their periods.
   await db.$queryRaw`SELECT budgets_of_turn(${turnId}::uuid)::text`
   await db.$executeRaw`
-    UPDATE budgets SET raised = raised + step, told = 0, updated_at = now() WHERE id = ${fromId(String(budget_id))}::uuid`
+    UPDATE budgets SET raised = raised + step, told = 0, updated_at = now()
+    WHERE id = ${id}::uuid AND organization_id = ${actor.organizationId}::uuid`
+  await audit(db, actor, { action: 'budget.raise', target: id, details: { turn_id: toId('turn', turnId) } })
 }
 
 const SCOPES: Record<string, string> = {

@@ -149,7 +149,6 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { query: { agent_id: other.agent, since_id: '999999999' } },
     { query: { since_id: other.event } },
   ],
-  'GET /v1/turns': () => [list()],
   'GET /v1/turns': (_, other) => runFiltersOf(other).map((filter) => list(filter)),
   'GET /v1/turns/counts': (_, other) => runFiltersOf(other).map((filter) => list(filter)),
   'POST /v1/turns/cancel': (_, other) => runFiltersOf(other).map((body) => ({ body, succeeds: true })),

@@ -37,7 +37,6 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/sessions/{session_id}/events': ofSessions,
   'GET /v1/sessions/{session_id}/sse': STREAM,
   'GET /v1/events/sse': STREAM,
-  'GET /v1/turns': () => list(),
   'GET /v1/turns': ({ mark }) => list({ search: mark }).concat({}),
   'GET /v1/turns/counts': () => list(),
   'GET /v1/sessions/{session_id}/turns': ofSessions,

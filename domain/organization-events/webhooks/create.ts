@@ -8,6 +8,7 @@ import type {
 import type { Prisma, Webhook as WebhookRow } from '../../../prisma/generated/client.ts'
 import { requireActiveAgent } from '../../agents/check.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audit, givenFields } from '../../kit/audit/entry.ts'
 import { checkCalledUrl } from '../../kit/called-url.ts'
 import { createOnce } from '../../kit/create-once.ts'
 import { conflict, notFound, quotaExceeded } from '../../kit/errors.ts'
@@ -50,7 +51,12 @@ export async function createWebhook(
         secrets: encryptSecrets(deps, id, { current: input.secret ?? newSecret() }),
         secretId: id,
       }
-      return deps.db.$transaction((tx) => insertWithin(deps, tx, data))
+      return deps.db.$transaction(async (tx) => {
+        const row = await insertWithin(deps, tx, data)
+        if (row !== undefined)
+          await audit(tx, actor, { action: 'webhook.create', target: id, details: givenFields(input) })
+        return row
+      })
     },
   })
   return { webhook: presentWebhook(row), secretId: row.id }
@@ -76,11 +82,12 @@ async function insertWithin(
  */
 export async function rotateSecret(
   deps: Deps,
-  { organizationId }: Actor,
+  actor: Actor,
   id: WebhookId,
   input: RotateWebhookSecretRequest,
   attempt: CreationAttempt,
 ): Promise<MadeSecret> {
+  const { organizationId } = actor
   const row = await createOnce(attempt, {
     find: (secretId) => deps.db.webhook.findFirst({ where: { id, organizationId, secretId, deletedAt: null } }),
     insert: (secretId) =>
@@ -93,6 +100,7 @@ export async function rotateSecret(
         const current = input.secret ?? newSecret()
         const secrets = encryptSecrets(deps, id, { current, former: readSecrets(deps, before).current })
         const formerSecretUntil = new Date(Date.now() + OVERLAP_MS)
+        await audit(tx, actor, { action: 'webhook.rotate', target: id })
         return tx.webhook.update({
           where: { id },
           data: { secrets, secretId, formerSecretUntil, updatedAt: new Date() },

@@ -3,6 +3,7 @@ import type { UpdateWebhookRequest, Webhook } from '../../../contract/webhooks.t
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import { requireActiveAgent } from '../../agents/check.ts'
 import type { Actor } from '../../kit/actor.ts'
+import { audited, givenFields } from '../../kit/audit/entry.ts'
 import { checkCalledUrl } from '../../kit/called-url.ts'
 import { notFound } from '../../kit/errors.ts'
 import type { Deps } from './deps.ts'
@@ -29,18 +30,24 @@ export async function patchWebhook(
     updatedAt: new Date(),
   }
   const where = { id, organizationId: actor.organizationId, deletedAt: null }
-  const [row] = await deps.db.webhook.updateManyAndReturn({ where, data })
-  if (row === undefined) throw notFound('Webhook')
+  const told = { action: 'webhook.update', target: id, details: givenFields(input) } as const
+  const changed = await audited(deps, actor, told, async (tx) => {
+    const [row] = await tx.webhook.updateManyAndReturn({ where, data })
+    if (row === undefined) throw notFound('Webhook')
+    return row
+  })
   if (input.url != null || input.enabled === false) await wakeLanesSoon(deps, id)
-  return presentWebhook(row)
+  return presentWebhook(changed)
 }
 
 /** Deletes a webhook: its workflows end soon, and its deliveries are removed later. Throws `not_found`. */
-export async function deleteWebhook(deps: Deps, { organizationId }: Actor, id: WebhookId): Promise<void> {
-  const { count } = await deps.db.webhook.updateMany({
-    where: { id, organizationId, deletedAt: null },
-    data: { enabled: false, deletedAt: new Date(), url: '', description: null, secrets: null },
+export async function deleteWebhook(deps: Deps, actor: Actor, id: WebhookId): Promise<void> {
+  await audited(deps, actor, { action: 'webhook.delete', target: id }, async (tx) => {
+    const { count } = await tx.webhook.updateMany({
+      where: { id, organizationId: actor.organizationId, deletedAt: null },
+      data: { enabled: false, deletedAt: new Date(), url: '', description: null, secrets: null },
+    })
+    if (count === 0) throw notFound('Webhook')
   })
-  if (count === 0) throw notFound('Webhook')
   await wakeLanesSoon(deps, id)
 }

@@ -113,7 +113,7 @@ export async function submitToolResults(
     const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
     await audit(db, actor, ...decisionsOf(act, { sessionId, turnId: turn.id }, results))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
-    for (const call of approvedBudgets(act, events)) await raiseBudget(db, turn.id, call.arguments)
+    for (const call of approvedBudgets(act, events)) await raiseBudget(db, actor, turn.id, call.arguments)
     const appended = await append(turn.id, events)
     if (appended.outcome !== 'appended') throw notWaiting(' any more')
     const toolCallId = { in: results.map(({ tool_call_id }) => tool_call_id) }

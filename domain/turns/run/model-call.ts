@@ -14,7 +14,7 @@ export type ModelCall = {
   /** Limits and prices of the model, if known. */
   profile: Profile | undefined
   ask: Model
-  /** Limit on the tokens of its answer, beside the model's own. */
+  /** Limit on the tokens of its answer, below the model's own. */
   maxOutputTokens: number | undefined
   systemPrompt: string
   modelInput: ModelInput
@@ -25,6 +25,4 @@ export type ModelCall = {
   /** Aborts when the attempt's own does, and when the turn is ended elsewhere. */
   signal: AbortSignal
   startedAt: number
-  /** Limit on the tokens of the answer, below the model's own. */
-  maxOutputTokens?: number | undefined
 }

@@ -202,9 +202,11 @@ function withoutSecrets({ deps, context }: ModelCall, toolCall: ModelToolCall): 
 }
 
 /** Whether the turn's cap, rather than the model's own limit, has cut the answer off. */
-const isCutByCap = ({ context, profile }: ModelCall, { finishReason }: PricedAnswer): boolean =>
+const isCutByCap = ({ context, profile, maxOutputTokens }: ModelCall, { finishReason }: PricedAnswer): boolean =>
   finishReason === 'length' &&
-  (leftOutputTokens(context) ?? Number.POSITIVE_INFINITY) <= (profile?.limits?.output ?? Number.MAX_VALUE)
+  // A budget may leave the call less than the cap does.
+  maxOutputTokens === leftOutputTokens(context) &&
+  (maxOutputTokens ?? Number.POSITIVE_INFINITY) <= (profile?.limits?.output ?? Number.MAX_VALUE)
 
 async function recordCalls(
   call: ModelCall,
