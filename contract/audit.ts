@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DateTime, listOf } from './kit/common.ts'
 import { fileBody, group } from './kit/endpoint.ts'
 import { ApiKeyId, fromId, type IdPrefix, UserId, wireUuid } from './kit/ids.ts'
-import { limitUpTo, repeated } from './kit/query.ts'
+import { limitUpTo, repeated, time } from './kit/query.ts'
 
 /** Actions that the audit log tells of, by the kind of their target. */
 const ACTIONS = {
@@ -76,8 +76,6 @@ const TargetId = z.codec(
   z.string(),
   { decode: fromId, encode: (uuid) => uuid },
 )
-
-const time = z.iso.datetime({ offset: true, error: 'must be a time such as 2026-01-31T12:00:00Z' })
 
 const MAX_ACTIONS = 100
 

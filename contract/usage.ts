@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { CostUsd, DateTime } from './kit/common.ts'
 import { fileBody, group } from './kit/endpoint.ts'
 import { AgentId, ApiKeyId, SessionId, UserId, wireId, wireUuid } from './kit/ids.ts'
-import { limitUpTo, offset, repeated } from './kit/query.ts'
+import { limitUpTo, offset, repeated, time } from './kit/query.ts'
 
 export const UsageGroup = z.enum(['hour', 'day', 'agent', 'model', 'user', 'api_key', 'session'])
 export type UsageGroup = z.infer<typeof UsageGroup>
@@ -43,7 +43,6 @@ export const Usage = z
   .meta({ id: 'Usage' })
 export type Usage = z.infer<typeof Usage>
 
-const time = z.iso.datetime({ offset: true, error: 'must be a time such as 2026-11-26T00:00:00Z' })
 /** Largest number of rows of one answer. */
 export const MAX_USAGE_ROWS = 10_000
 

@@ -20,7 +20,14 @@ type QueueOptions<C> = {
   onFailure(error: unknown): void
 }
 
-type Entry<C> = { call: C; ended: AbortController; timer?: ReturnType<typeof setTimeout>; isReady: boolean }
+/** `again`: the call as it was added once more while its ended work goes on. */
+type Entry<C> = {
+  call: C
+  ended: AbortController
+  timer?: ReturnType<typeof setTimeout>
+  isReady: boolean
+  again?: C
+}
 
 /** Maximum number of known calls. Others are left out until there is room. */
 const MAX_CALLS = 1000
@@ -37,12 +44,17 @@ export function createCallQueue<C extends QueuedCall>(options: QueueOptions<C>):
     const againMs = await work(entry.call, entry.ended.signal).catch((error: unknown) => onFailure(error))
     if (typeof againMs === 'number' && !entry.ended.signal.aborted) {
       entry.timer = setTimeout(() => {
+        delete entry.timer
         entry.isReady = true
         fill()
       }, againMs)
       return
     }
     known.delete(key)
+    if (entry.again !== undefined) add(entry.again)
+    makeRoom()
+  }
+  const makeRoom = () => {
     if (!isShort || isClosed || known.size > MAX_CALLS / 2) return
     isShort = false
     onRoom()
@@ -63,19 +75,25 @@ export function createCallQueue<C extends QueuedCall>(options: QueueOptions<C>):
     const isRunning = !entry.isReady && entry.timer === undefined
     clearTimeout(entry.timer)
     entry.ended.abort(new Error('The call is no longer pending'))
-    if (!isRunning) known.delete(key)
+    if (isRunning) return
+    known.delete(key)
+    makeRoom()
+  }
+  const add = (call: C) => {
+    const key = `${call.session_id} ${call.id}`
+    const before = known.get(key)
+    // Its function has not noticed yet that the call was over.
+    if (before?.ended.signal.aborted) before.again = call
+    if (isClosed || before !== undefined) return
+    if (known.size >= MAX_CALLS) {
+      isShort = true
+      return
+    }
+    known.set(key, { call, ended: new AbortController(), isReady: true })
+    fill()
   }
   return {
-    add: (call) => {
-      const key = `${call.session_id} ${call.id}`
-      if (isClosed || known.has(key)) return
-      if (known.size >= MAX_CALLS) {
-        isShort = true
-        return
-      }
-      known.set(key, { call, ended: new AbortController(), isReady: true })
-      fill()
-    },
+    add,
     drop: (turnId) => {
       for (const [key, entry] of known) if (entry.call.turn_id === turnId) drop(key, entry)
     },

@@ -101,10 +101,6 @@ function createCalls(connection: Connection, api: Operations, options: ServeOpti
 /** Returns the work on one call: lease, run, submit. */
 function createWorker(api: Operations, tools: ServeOptions['tools'], stop: AbortSignal) {
   const holder = newKey()
-  const stopped = new Promise<undefined>((resolve) => {
-    if (stop.aborted) resolve(undefined)
-    stop.addEventListener('abort', () => resolve(undefined))
-  })
   return async ({ session_id, turn_id, id, call }: Pending, ended: AbortSignal): Promise<number | undefined> => {
     const found = tools[call.name]
     const run = (typeof found === 'object' ? found.run : found) as ServedFunction
@@ -113,7 +109,10 @@ function createWorker(api: Operations, tools: ServeOptions['tools'], stop: Abort
     const signal = AbortSignal.any([ended, stop, lease.lost])
     const served = { ...call, session_id, turn_id, signal }
     // A tool that goes on in spite of its signal keeps its place, so that it does not run twice here.
-    const result = await Promise.race([resultOf(call, (args) => run(args, served)), stopped])
+    const result = await untilAborted(
+      resultOf(call, (args) => run(args, served)),
+      stop,
+    )
     if (result !== undefined && !signal.aborted) {
       const submitted = submitResult(api, session_id, result, signal)
       await submitted.catch((error: unknown) => signal.aborted || unlessOver(error))
@@ -123,6 +122,15 @@ function createWorker(api: Operations, tools: ServeOptions['tools'], stop: Abort
     return lease.lost.aborted ? LOST_MS : undefined
   }
 }
+
+/** Resolves with the result of work, or with undefined once the signal aborts. */
+const untilAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> =>
+  new Promise((resolve, reject) => {
+    const end = () => resolve(undefined)
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end))
+  })
 
 /** Reads the turns of the agent that wait. */
 async function readWaiting(

@@ -139,14 +139,16 @@ async function readPatiently(
       }
     }
   }
-  return Promise.race([read(), whenAborted(signal)])
-}
-
-const whenAborted = (signal: AbortSignal): Promise<undefined> =>
-  new Promise((resolve) => {
-    if (signal.aborted) return resolve(undefined)
-    signal.addEventListener('abort', () => resolve(undefined), { once: true })
+  return new Promise((resolve, reject) => {
+    const end = () => resolve(undefined)
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
+    // Without its listener a page could be collected only with the stream.
+    read()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener('abort', end))
   })
+}
 
 const nextRound = ({ waiting }: Channel, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

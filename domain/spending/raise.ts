@@ -4,6 +4,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
 import { audit } from '../kit/audit/entry.ts'
 import type { Deps } from '../kit/deps.ts'
+import { forbidden } from '../kit/errors.ts'
 import { fromId, toId } from '../kit/ids.ts'
 import { presentCost } from '../kit/usage.ts'
 
@@ -41,20 +42,28 @@ export async function budgetQuestion(
   return { id: callId, name: BUDGET_TOOL, arguments: args, kind: 'approval' }
 }
 
-/** Raises the budget of an approved call by its step, in the approval's transaction. */
+/**
+ * Raises the budget of an approved call by its step, in the approval's transaction, unless it was raised or changed since
+ * the turn asked. Throws `forbidden` for a member who may not change the budget: others' turns count towards it, too.
+ */
 export async function raiseBudget(
   db: Prisma.TransactionClient,
   actor: Actor,
   turnId: string,
-  { budget_id }: Record<string, unknown>,
+  { budget_id, scope, limit }: Record<string, unknown>,
 ): Promise<void> {
   const id = fromId(String(budget_id))
-  // It locks the budgets, and begins their periods.
+  if (actor.role === 'member' && scope !== 'turn' && scope !== 'session')
+    throw forbidden('Only owners and administrators of the organization may raise this budget')
+  // As reserve_budgets does: the turn, and then its budgets, whose periods begin.
+  await db.$queryRaw`SELECT 1 FROM turns WHERE id = ${turnId}::uuid FOR NO KEY UPDATE`
   await db.$queryRaw`SELECT budgets_of_turn(${turnId}::uuid)::text`
-  await db.$executeRaw`
+  const raised = await db.$executeRaw`
     UPDATE budgets SET raised = raised + step, told = 0, updated_at = now()
-    WHERE id = ${id}::uuid AND organization_id = ${actor.organizationId}::uuid`
-  await audit(db, actor, { action: 'budget.raise', target: id, details: { turn_id: toId('turn', turnId) } })
+    WHERE id = ${id}::uuid AND organization_id = ${actor.organizationId}::uuid
+      AND trim_scale("limit" + raised)::text = split_part(${String(limit)}, ' ', 1)`
+  if (raised > 0)
+    await audit(db, actor, { action: 'budget.raise', target: id, details: { turn_id: toId('turn', turnId) } })
 }
 
 const SCOPES: Record<string, string> = {
@@ -70,7 +79,7 @@ const PERIODS = { total: '', day: ' a day', month: ' a month' }
 /** Returns a sentence that names a used-up budget of a turn. Undefined if there is none any more. */
 export async function describeReached({ db }: Pick<Deps, 'db'>, turnId: string): Promise<string | undefined> {
   const [row] = await db.$queryRaw<Row[]>`
-    SELECT ${columns} FROM budgets WHERE id = ANY (budgets_of_turn(${turnId}::uuid)) AND told = 100 ORDER BY id LIMIT 1`
+    SELECT ${columns} FROM budgets WHERE id = ANY ((SELECT budgets_of_turn(${turnId}::uuid))::uuid[]) AND told = 100 ORDER BY id LIMIT 1`
   if (row === undefined) return undefined
   const unit = row.isInUsd ? 'USD' : 'tokens'
   return `${SCOPES[row.scope]} of ${presentCost(row.limit)} ${unit}${PERIODS[row.period]} is used up.`

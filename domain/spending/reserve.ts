@@ -15,20 +15,22 @@ export type PlannedCall = {
 
 /**
  * `reserved`: the call may be made, with at most `outputTokens`. `reached`: a budget is used up. `unpriced`: a budget in
- * USD cannot count a call with an unknown price. `ended`: the turn is over.
+ * USD cannot count a call with an unknown price. `ended`: the turn is over, or
+ * waits. `fenced`: another attempt has the step.
  */
 export type Reservation =
   | { outcome: 'reserved'; outputTokens: number }
   | { outcome: 'reached' | 'unpriced'; budget: string }
-  | { outcome: 'ended' }
+  | { outcome: 'ended' | 'fenced' }
 
 type Row = { outcome: Reservation['outcome'] | 'busy'; budget?: string; output_tokens?: number }
 
 /** Least output that is worth a call near the end of a budget. */
 const LEAST_TOKENS = 256
 /** Time in which other calls may give back what they have reserved and not used. */
-const BUSY_MS = 30_000
+const BUSY_MS = 5 * 60_000
 const BUSY_POLL_MS = 250
+const MAX_BUSY_POLL_MS = 2000
 
 /**
  * Reserves the most that a model call can cost in the budgets of its turn. Waits while calls under way have reserved what
@@ -36,29 +38,32 @@ const BUSY_POLL_MS = 250
  */
 export async function reserveBudgets(
   { db }: Pick<Deps, 'db'>,
-  { turnId, step, inputTokens, outputTokens, cost, mayBeUnpriced }: PlannedCall,
+  { turnId, step, fence, inputTokens, outputTokens, cost, mayBeUnpriced }: PlannedCall,
   signal: AbortSignal,
 ): Promise<Reservation> {
-  for (const until = Date.now() + BUSY_MS; ; await sleep(BUSY_POLL_MS, signal)) {
+  const until = Date.now() + BUSY_MS
+  for (let pauseMs = BUSY_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_BUSY_POLL_MS)) {
     signal.throwIfAborted()
     const [row] = await db.$queryRaw<{ result: Row }[]>`
-      SELECT reserve_budgets(${turnId}::uuid, ${step}, ${inputTokens}::bigint, ${outputTokens}::bigint,
+      SELECT reserve_budgets(${turnId}::uuid, ${step}, ${fence}::bigint, ${inputTokens}::bigint, ${outputTokens}::bigint,
         ${cost?.inputUsd ?? null}::numeric, ${cost?.outputUsd ?? null}::numeric, ${LEAST_TOKENS}::bigint,
         ${mayBeUnpriced}) AS result`
     const { outcome, budget = '', output_tokens = 0 } = row?.result ?? { outcome: 'busy' }
     if (outcome === 'reserved') return { outcome, outputTokens: output_tokens }
-    if (outcome === 'ended') return { outcome }
+    if (outcome === 'ended' || outcome === 'fenced') return { outcome }
     if (outcome !== 'busy') return { outcome, budget }
     if (Date.now() > until) return { outcome: 'reached', budget }
+    await sleep(pauseMs, signal)
   }
 }
 
 /** SQL that tells whether a turn, with the alias t, counts towards any budget. */
 export const hasBudgetsSql = Prisma.sql`EXISTS (
-  SELECT FROM budgets b WHERE b.organization_id = t.organization_id AND (b.scope, b.scope_id) IN (
-    ('organization', t.organization_id), ('agent', t.agent_id), ('session', t.session_id), ('user', t.user_id),
-    ('api_key', t.api_key_id), ('turn', t.id)
-  ))`
+  SELECT FROM (VALUES
+    ('organization'::budget_scope, t.organization_id), ('agent', t.agent_id), ('session', t.session_id),
+    ('user', t.user_id), ('api_key', t.api_key_id), ('turn', t.id)
+  ) AS place (scope, id)
+  JOIN budgets b ON b.organization_id = t.organization_id AND b.scope = place.scope AND b.scope_id = place.id)`
 
 /** Gives back what a call has reserved that the provider refused. */
 export const releaseBudgets = (db: Prisma.TransactionClient, turnId: string, step: string): Promise<unknown> =>

@@ -88,7 +88,9 @@ export async function readUsage(deps: Deps, scope: OrganizationScope, query: Usa
   const groups = [...new Set(query.group_by ?? [])]
   if (groups.includes('hour') && groups.includes('day')) throw invalid('group_by: hour and day cannot be combined')
   const to = floorToHour(query.to === undefined ? Date.now() + HOUR_MS : Date.parse(query.to))
-  const from = floorToHour(query.from === undefined ? to.getTime() - DEFAULT_HOURS * HOUR_MS : Date.parse(query.from))
+  const from = floorToHour(
+    query.from === undefined ? Math.max(0, to.getTime() - DEFAULT_HOURS * HOUR_MS) : Date.parse(query.from),
+  )
   if (from >= to) throw invalid('from: must be at least an hour before to')
   const where = filters(scope, query, from, to)
   const [total] = await deps.db.$queryRaw<Sums[]>`SELECT ${SUMS} FROM usage_hours WHERE ${where}`

@@ -17,6 +17,8 @@ const CONTENTS = [
   ['idempotency_keys', 2000],
   ['agents', 1000],
   ['audit_entries', 2000],
+  ['usage_hours', 2000],
+  ['organization_events', 2000],
 ] as const
 
 /**

@@ -3,7 +3,7 @@
 -- p_step           the call's step; null: all calls of the turn
 -- p_usd, p_tokens  what the call used. A null p_usd is an unknown price, which a budget in USD cannot count. A null
 --                  p_tokens: the call's end is unknown, because it was cancelled or its process died. Then its input
---                  counts, and the output that was streamed, four characters a token
+--                  counts, and the output that was streamed, three bytes a token
 
 CREATE OR REPLACE FUNCTION settle_budgets(p_turn_id uuid, p_step text, p_usd numeric, p_tokens bigint)
 RETURNS void LANGUAGE plpgsql AS $$
@@ -26,7 +26,7 @@ BEGIN
       SELECT r.budget_id,
         sum(r.input + (r.amount - r.input) * least(1, streamed.tokens / greatest(1, r.output_tokens))) AS amount
       FROM budget_reservations r CROSS JOIN LATERAL (
-        SELECT coalesce(sum(ceil(length(e.data ->> 'delta') / 4.0)), 0) AS tokens FROM events e
+        SELECT coalesce(sum(ceil(octet_length(e.data ->> 'delta') / 3.0)), 0) AS tokens FROM events e
         WHERE e.turn_id = r.turn_id AND e.step = r.step AND e.type IN ('output.message.delta', 'reason.thinking.delta')
           AND e.session_id = (SELECT session_id FROM turns WHERE id = p_turn_id)
           AND e.sequence > (

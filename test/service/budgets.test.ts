@@ -71,7 +71,7 @@ describe('a budget that stops turns', () => {
 
   it('cuts an answer for which little is left', async () => {
     const session = await createScriptedSession(api, [{ text: 'word '.repeat(2000) }])
-    await addBudget({ scope: 'session', session_id: session, limit_tokens: 4000 })
+    await addBudget({ scope: 'organization', limit_tokens: 4000 })
     const turn = await runTurn(session)
     expect(turn).toMatchObject({ status: 'completed', finish_reason: 'length' })
     expect(turn.usage.output_tokens).toBeLessThanOrEqual(500)

@@ -14,9 +14,10 @@ const SECRETS = {
   'what somebody wrote': /text-of-a-test/,
   'a credential': /\b(Bearer|Basic|ApiKey) [\w.~+/=-]{16,}/i,
   "a model provider's key": /\bsk-\w/,
+  "a webhook's secret": /\bwhsec_[\w+/]/,
   'a cookie': /\b(access_token|refresh_token|oauth_sign_in)=|cookie\\*"\s*:/i,
   'a field that has a secret':
-    /("token|password|access_token|refresh_token|client_secret|code_verifier|authorization|api_key)\\*"\s*:\s*\\*"[^"\\]/i,
+    /("token|password|access_token|refresh_token|secret|client_secret|code_verifier|authorization|api_key)\\*"\s*:\s*\\*"[^"\\]/i,
 } as const
 
 /** Minimum length of a known secret. Shorter ones may be ordinary words. */

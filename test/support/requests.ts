@@ -306,7 +306,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   ],
   'GET /v1/images/{image_id}/thumbnail': (_, other) => [{ path: other }, ...conditional(other)],
   'DELETE /v1/images/{image_id}': (_, other) => [{ path: other }, { path: { ...other, image: prefixed(other.image) } }],
-  'GET /v1/budgets': (_, { session }) => [list(), { query: { session_id: session } }],
+  'GET /v1/budgets': (_, { session }) => [list(), list({ session_id: session })],
   'POST /v1/budgets': (_, other) => [
     {
       body: { scope: 'organization', limit_usd: '1000' },

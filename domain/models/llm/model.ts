@@ -106,7 +106,9 @@ export class ModelError extends Error {
     if (this.ownWords === undefined) return this
     const { status, retryable, retryAfterMs } = this
     const message = `${this.ownWords} The reason is left out, because it may repeat secret values.`
-    return new ModelError(message, { status, retryable, retryAfterMs })
+    const own = new ModelError(message, { status, retryable, retryAfterMs, ...(this.code && { code: this.code }) })
+    own.hasAnswered = this.hasAnswered
+    return own
   }
 }
 

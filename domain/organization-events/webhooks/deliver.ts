@@ -29,7 +29,7 @@ export async function deliverNext(deps: Deps, lane: LanePlace, signal: AbortSign
   const { timestamp, body } = attempt
   const hasFormerSecret = webhook.formerSecretUntil !== null && webhook.formerSecretUntil.getTime() > timestamp * 1000
   const sent = await send(deps, { webhook, hasFormerSecret, deliveryId: head.id, timestamp, body }, signal)
-  return settle(deps, lane, { ...head, ...attempt }, sent)
+  return settle(deps, lane, { ...head, ...attempt, url: webhook.url }, sent)
 }
 
 const findWebhook = ({ db }: Deps, { webhookId: id, organizationId }: LanePlace): Promise<WebhookRow | null> =>
@@ -63,8 +63,13 @@ async function begin({ db }: Deps, { position }: Head, body: string): Promise<At
 }
 
 /** Records the outcome of an attempt. */
-async function settle(deps: Deps, lane: LanePlace, attempted: Head & Attempt, sent: Sent): Promise<LaneOutcome> {
-  const { position, attempts, ageMs, type } = attempted
+async function settle(
+  deps: Deps,
+  lane: LanePlace,
+  attempted: Head & Attempt & { url: string },
+  sent: Sent,
+): Promise<LaneOutcome> {
+  const { position, attempts, ageMs, type, url } = attempted
   const isLast = sent.error === null || sent.isGone || type === TEST_EVENT
   const afterMs = isLast ? undefined : backOffMs({ attempts, ageMs, retryAfterMs: sent.retryAfterMs }, Math.random())
   const status = sent.error === null ? 'delivered' : afterMs === undefined ? 'failed' : 'pending'
@@ -74,14 +79,15 @@ async function settle(deps: Deps, lane: LanePlace, attempted: Head & Attempt, se
       next_attempt_at = clock_timestamp() + make_interval(secs => ${afterMs === undefined ? null : afterMs / 1000}::float8),
       finished_at = CASE WHEN ${afterMs === undefined} THEN clock_timestamp() END
     WHERE position = ${position} AND attempts = ${attempts} AND status = 'pending'`
-  if (sent.isGone) await disable(deps, lane)
+  if (sent.isGone) await disable(deps, lane, url)
   if (afterMs !== undefined) return retryIn(deps, lane, afterMs)
   return close(deps, lane)
 }
 
-async function disable(deps: Deps, { webhookId: id }: LanePlace): Promise<void> {
+/** Disables a webhook, unless it has another address by now. */
+async function disable(deps: Deps, { webhookId: id }: LanePlace, url: string): Promise<void> {
   const data = { enabled: false, disabledReason: GONE_SENTENCE, updatedAt: new Date() }
-  await deps.db.webhook.updateMany({ where: { id, enabled: true }, data })
+  await deps.db.webhook.updateMany({ where: { id, url, enabled: true }, data })
   deps.log.info({ webhook: id }, 'webhook disabled: its receiver answered 410')
   await wakeLanesSoon(deps, id)
 }

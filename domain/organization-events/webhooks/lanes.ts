@@ -5,7 +5,7 @@ import type { Deps, LanePlace } from './deps.ts'
 /** Number of lanes that a sweep wakes, and of those at once. */
 const LIMIT = 500
 const AT_ONCE = 16
-/** Time in which a lane that was woken begins an attempt. */
+/** Time in which a sweep wakes the lanes that it has found. */
 const STARTS_MS = 15_000
 /** Time after which a lane whose start failed is tried again. */
 const AGAIN_MS = 2000
@@ -28,6 +28,8 @@ export async function wakeDueLanes(deps: Deps): Promise<number> {
   await atOnce(due, AT_ONCE, async (lane) => {
     try {
       await deps.workflows.wakeWebhook(lane, await deps.owners.ownerOf(lane.organizationId))
+      // Its workflow may wait for a place among the webhook's requests.
+      await leaveLane(deps, lane)
     } catch (error) {
       const logFields = { webhook: lane.webhookId, err: (error as Error).message }
       warnRarely(deps.log, logFields, 'deliveries of a webhook not started; they will be')

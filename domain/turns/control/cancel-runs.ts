@@ -6,6 +6,7 @@ import { invalid } from '../../kit/errors.ts'
 import { readFiltered } from '../../kit/filtered-reads.ts'
 import { toId } from '../../kit/ids.ts'
 import type { Deps } from '../deps.ts'
+import { admitSoon } from '../run/turn-admission.ts'
 import { checkTimes, conditionsOf, type RunFilter, statusesOf } from '../runs/filter.ts'
 import { type Cancelled, cancelAndGoOn } from './cancel.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
@@ -36,11 +37,12 @@ export async function cancelRuns(
   const { cancelled, left } = await cancelBySession(deps, actor, found.slice(0, MAX_TURNS))
   // After all ends are recorded, which matter more; the sweeper sends the notices that this process does not.
   void atOnce(
-    cancelled.filter(({ wasRunning }) => wasRunning),
+    cancelled.filter(({ wasRunning, admission }) => wasRunning || admission !== null),
     NOTICES_AT_ONCE,
     ({ turnId, at }) =>
       notifyWorkflow(deps, { turnId, organizationId: actor.organizationId, hasEnded: true, noticeDueAt: at }),
   )
+  if (cancelled.some(({ admission }) => admission !== null)) admitSoon(deps, actor.organizationId)
   return { cancelled: cancelled.length, more: left > 0 || found.length > MAX_TURNS }
 }
 

@@ -183,7 +183,7 @@ const decisionsOf = (
   results: SubmittedResult[],
 ) =>
   results.flatMap((result): Audited[] => {
-    const call = act.calls.find(({ id }) => id === result.tool_call_id)
+    const call = [...act.calls, ...act.questions].find(({ id }) => id === result.tool_call_id)
     if (call?.policy !== 'requires_approval') return []
     const isApproval = errorOf(result) === undefined && isApproved(result.result, 'result')
     const details = {

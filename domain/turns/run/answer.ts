@@ -87,6 +87,9 @@ export async function streamAnswer(
       collect(answer, part, taken)
     }
     answer.rest.push(...(await endThinking()))
+  } catch (error) {
+    if (error instanceof ModelError && answer.firstPartMs !== undefined) error.hasAnswered = true
+    throw error
   } finally {
     const rest = await text.finish()
     if (rest !== undefined) answer.rest.push(...textDelta(rest))

@@ -6,7 +6,7 @@ import { mostCostOf } from '../../models/llm/cost.ts'
 import { estimateInputTokens } from '../../models/llm/token-estimate.ts'
 import { budgetQuestion } from '../../spending/raise.ts'
 import { reserveBudgets } from '../../spending/reserve.ts'
-import { appendAs, waitForWorkflow } from './attempt.ts'
+import { appendAs, RightLost, waitForWorkflow } from './attempt.ts'
 import type { ModelCall } from './model-call.ts'
 import type { Reasoned } from './running-attempt.ts'
 
@@ -32,10 +32,18 @@ export async function spend({ call, before }: Planned): Promise<{ maxOutputToken
   const { messages, tools } = modelInput
   const inputTokens = estimateInputTokens(call.systemPrompt, messages, tools) + MESSAGE_TOKENS * messages.length
   const outputTokens = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, profile?.limits?.output ?? OUTPUT_TOKENS)
-  const planned = { turnId: context.turnId, step, inputTokens, outputTokens, cost: mostCostOf(profile, inputTokens) }
+  const planned = {
+    turnId: context.turnId,
+    step,
+    fence: call.attempt.fence,
+    inputTokens,
+    outputTokens,
+    cost: mostCostOf(profile, inputTokens),
+  }
   const reserved = await reserveBudgets(deps, { ...planned, mayBeUnpriced: deps.limits.mayBeUnpriced }, call.signal)
   if (reserved.outcome === 'reserved') return { maxOutputTokens: reserved.outputTokens }
-  if (reserved.outcome === 'ended') return reserved
+  if (reserved.outcome === 'fenced') throw new RightLost('fenced')
+  if (reserved.outcome === 'ended') return { outcome: 'ended' }
   if (reserved.outcome === 'unpriced') return { outcome: 'failed', code: 'price_unknown' }
   const asked = await budgetQuestion(deps, reserved.budget, newQuestionId())
   if (asked === undefined || (await isRefused(call))) return { outcome: 'failed', code: 'budget_exceeded' }

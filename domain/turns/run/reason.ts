@@ -271,11 +271,11 @@ async function countFailure(
   hasAnswered: boolean,
 ): Promise<void> {
   const appended = await withLockedSession(deps, context, async (session) => {
-    // A provider that refuses a call does not charge for it.
-    if (context.hasBudgets && !hasAnswered) await releaseBudgets(session.db, context.turnId, step)
     const appended = await session.append(context.turnId, events, { step, fence: attempt.fence })
     if (appended.outcome === 'appended') {
       await session.db.turnStep.update({ where: { turnId_step: { turnId: context.turnId, step } }, data: state })
+      // A provider that refuses a call does not charge for it.
+      if (context.hasBudgets && !hasAnswered) await releaseBudgets(session.db, context.turnId, step)
     }
     return appended.outcome
   })

@@ -33,7 +33,14 @@ CREATE UNIQUE INDEX "organization_events_organization_id_sequence_key" ON "organ
 -- Events that have no sequence yet.
 CREATE INDEX "organization_events_unnumbered_idx" ON "organization_events"("organization_id", "position") WHERE "sequence" IS NULL;
 
-UPDATE turns SET agent_id = s.agent_id FROM sessions s WHERE s.id = turns.session_id AND s.agent_id IS NOT NULL;
+CREATE OR REPLACE FUNCTION name_agent_of_turn() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT agent_id INTO NEW.agent_id FROM sessions WHERE id = NEW.session_id;
+  RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER turns_agent BEFORE INSERT ON turns
+FOR EACH ROW WHEN (NEW.agent_id IS NULL) EXECUTE FUNCTION name_agent_of_turn();
 
 -- AddForeignKey
 ALTER TABLE "organization_events" ADD CONSTRAINT "organization_events_organization_id_fkey" FOREIGN KEY ("organization_id") REFERENCES "organizations"("id") ON DELETE CASCADE ON UPDATE CASCADE;

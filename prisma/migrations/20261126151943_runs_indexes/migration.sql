@@ -56,3 +56,19 @@ BEGIN
     COMMIT;
   END LOOP;
 END $$;
+
+-- Agents of earlier turns, a few at a time as well.
+DO $$
+DECLARE
+  v_after uuid := '00000000-0000-0000-0000-000000000000';
+  v_ids uuid[];
+BEGIN
+  LOOP
+    v_ids := ARRAY(SELECT id FROM turns WHERE id > v_after ORDER BY id LIMIT 1000);
+    EXIT WHEN v_ids = '{}';
+    UPDATE turns SET agent_id = s.agent_id FROM sessions s
+    WHERE turns.id = ANY (v_ids) AND s.id = turns.session_id AND turns.agent_id IS NULL AND s.agent_id IS NOT NULL;
+    v_after := v_ids[cardinality(v_ids)];
+    COMMIT;
+  END LOOP;
+END $$;

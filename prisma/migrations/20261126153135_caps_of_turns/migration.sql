@@ -8,7 +8,6 @@ ALTER TABLE "agents" ADD COLUMN     "limits" JSONB NOT NULL DEFAULT '{}';
 ALTER TABLE "turns" ADD COLUMN     "admission" "turn_admission";
 
 -- Turns that have or want a place among the turns that run at once.
-CREATE INDEX turns_admission ON turns (organization_id, created_at, id) WHERE admission IS NOT NULL;
 
 -- Copied from prisma/functions/admit_turns.sql, which has the manual.
 CREATE OR REPLACE FUNCTION admit_turns(p_organization_id uuid, p_cap integer, p_turn_id uuid DEFAULT NULL)

@@ -16,7 +16,7 @@ describe('the OpenAPI document', () => {
     const { tags, paths, externalDocs } = openapiDocument(endpoints, { version: '1', prefix: '', isOpen: true })
     const names = tags.map(({ name }) => name)
     expect(names.slice(0, 3)).toEqual(['sessions', 'agents', 'messages'])
-    expect(names.slice(-2)).toEqual(['auth', 'health'])
+    expect(names.slice(-2)).toEqual(['audit', 'health'])
     expect(externalDocs.url).toBe('docs/building-a-chat.md')
     for (const item of Object.values(paths))
       for (const operation of Object.values(item)) expect(operation).toMatchObject({ responses: { 431: {} } })

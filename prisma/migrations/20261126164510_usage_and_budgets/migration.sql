@@ -74,7 +74,9 @@ CREATE INDEX "budgets_session_id_idx" ON "budgets"("session_id");
 -- CreateIndex
 CREATE INDEX "budget_reservations_budget_id_idx" ON "budget_reservations"("budget_id");
 
--- Usage of turns so far. Their models and authors are not known.
+-- Usage of turns so far. Their models and authors are not known. Calls that end meanwhile wait.
+LOCK TABLE turns IN SHARE ROW EXCLUSIVE MODE;
+
 INSERT INTO usage_hours
 SELECT organization_id, date_trunc('hour', coalesce(finished_at, started_at, created_at), 'UTC'), session_id,
   coalesce(agent_id, '00000000-0000-0000-0000-000000000000'), '00000000-0000-0000-0000-000000000000',
@@ -104,10 +106,12 @@ DECLARE
   v_now timestamp := clock_timestamp() AT TIME ZONE 'UTC';
 BEGIN
   v_ids := ARRAY(
-    SELECT b.id FROM turns t JOIN budgets b ON b.organization_id = t.organization_id AND (b.scope, b.scope_id) IN (
-      ('organization', t.organization_id), ('agent', t.agent_id), ('session', t.session_id), ('user', t.user_id),
-      ('api_key', t.api_key_id), ('turn', t.id)
-    )
+    SELECT b.id FROM turns t
+      CROSS JOIN LATERAL (VALUES
+        ('organization'::budget_scope, t.organization_id), ('agent', t.agent_id), ('session', t.session_id),
+        ('user', t.user_id), ('api_key', t.api_key_id), ('turn', t.id)
+      ) AS place (scope, id)
+      JOIN budgets b ON b.organization_id = t.organization_id AND b.scope = place.scope AND b.scope_id = place.id
     WHERE t.id = p_turn_id
   );
   IF cardinality(v_ids) = 0 THEN
@@ -331,7 +335,7 @@ END $$;
 
 -- Copied from prisma/functions/reserve_budgets.sql, which has the manual.
 CREATE OR REPLACE FUNCTION reserve_budgets(
-  p_turn_id uuid, p_step text, p_input_tokens bigint, p_output_tokens bigint, p_input_usd numeric, p_output_usd numeric,
+  p_turn_id uuid, p_step text, p_fence bigint, p_input_tokens bigint, p_output_tokens bigint, p_input_usd numeric, p_output_usd numeric,
   p_least_tokens bigint, p_may_be_unpriced boolean
 )
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -342,9 +346,15 @@ DECLARE
   v_granted bigint;
 BEGIN
   -- Held until the reservation is committed, so that the turn's end finds it.
-  PERFORM 1 FROM turns WHERE id = p_turn_id AND finished_at IS NULL FOR SHARE;
+  PERFORM 1 FROM turns WHERE id = p_turn_id AND finished_at IS NULL AND status <> 'waiting' FOR SHARE;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'ended');
+  END IF;
+  IF EXISTS (
+    SELECT FROM turn_steps
+    WHERE turn_id = p_turn_id AND step = p_step AND (fence > p_fence OR (fence <> p_fence AND p_fence < 0))
+  ) THEN
+    RETURN jsonb_build_object('outcome', 'fenced');
   END IF;
   v_ids := budgets_of_turn(p_turn_id);
   IF EXISTS (SELECT FROM budget_reservations WHERE turn_id = p_turn_id AND step = p_step) THEN
@@ -358,12 +368,13 @@ BEGIN
   END IF;
 
   -- How many tokens of output each budget has room for: now, and if no other call were under way.
-  SELECT id, room, room_alone INTO v_room FROM (
+  SELECT id, room, room_alone, share INTO v_room FROM (
     SELECT b.id, b.created_at,
       CASE WHEN price.output > 0 THEN floor((held.rest - held.reserved) / price.output)
         WHEN held.rest - held.reserved >= 0 THEN p_output_tokens * 4 ELSE -1 END AS room,
       CASE WHEN price.output > 0 THEN floor(held.rest / price.output)
-        WHEN held.rest >= 0 THEN p_output_tokens * 4 ELSE -1 END AS room_alone
+        WHEN held.rest >= 0 THEN p_output_tokens * 4 ELSE -1 END AS room_alone,
+      CASE WHEN b.scope IN ('turn', 'session') THEN 1 ELSE 4 END AS share
     FROM budgets b
     CROSS JOIN LATERAL (SELECT
       CASE WHEN b.is_in_usd THEN p_input_usd ELSE p_input_tokens END AS input,
@@ -374,7 +385,7 @@ BEGIN
       (SELECT coalesce(sum(amount), 0) FROM budget_reservations WHERE budget_id = b.id) AS reserved
     ) AS held
     WHERE b.id = ANY (v_ids) AND (p_input_usd IS NOT NULL OR NOT b.is_in_usd)
-  ) AS rooms ORDER BY room_alone >= v_least, room, created_at, id LIMIT 1;
+  ) AS rooms ORDER BY room_alone >= v_least, room >= v_least, floor(room / share), created_at, id LIMIT 1;
   IF v_room.room < v_least THEN
     IF v_room.room_alone >= v_least THEN
       RETURN jsonb_build_object('outcome', 'busy', 'budget', v_room.id);
@@ -385,7 +396,7 @@ BEGIN
     RETURN jsonb_build_object('outcome', 'reached', 'budget', v_room.id);
   END IF;
 
-  v_granted := greatest(v_least, least(p_output_tokens, coalesce(floor(v_room.room / 4), p_output_tokens)));
+  v_granted := greatest(v_least, least(p_output_tokens, coalesce(floor(v_room.room / v_room.share), p_output_tokens)));
   INSERT INTO budget_reservations (turn_id, step, budget_id, amount, input, output_tokens)
   SELECT p_turn_id, p_step, id, price.input + price.output * v_granted, price.input, v_granted
   FROM budgets CROSS JOIN LATERAL (SELECT
@@ -418,7 +429,7 @@ BEGIN
       SELECT r.budget_id,
         sum(r.input + (r.amount - r.input) * least(1, streamed.tokens / greatest(1, r.output_tokens))) AS amount
       FROM budget_reservations r CROSS JOIN LATERAL (
-        SELECT coalesce(sum(ceil(length(e.data ->> 'delta') / 4.0)), 0) AS tokens FROM events e
+        SELECT coalesce(sum(ceil(octet_length(e.data ->> 'delta') / 3.0)), 0) AS tokens FROM events e
         WHERE e.turn_id = r.turn_id AND e.step = r.step AND e.type IN ('output.message.delta', 'reason.thinking.delta')
           AND e.session_id = (SELECT session_id FROM turns WHERE id = p_turn_id)
           AND e.sequence > (
