@@ -7,11 +7,11 @@ import { toId } from '../kit/ids.ts'
 import { presentCost } from '../kit/usage.ts'
 import { NOBODY, USAGE_COLUMN } from './usage-columns.ts'
 
-/** Filters of usage, with times as RFC 3339. */
+/** Filters of usage. */
 export type UsageQuery = {
   group_by?: UsageGroup[] | undefined
-  from?: string | undefined
-  to?: string | undefined
+  from?: Date | undefined
+  to?: Date | undefined
   agent_id?: string | undefined
   session_id?: string | undefined
   user_id?: string | undefined
@@ -87,10 +87,8 @@ const GROUPS: Record<UsageGroup, { select: Prisma.Sql; by: Prisma.Sql; name?: Pr
 export async function readUsage(deps: Deps, scope: OrganizationScope, query: UsageQuery): Promise<Usage> {
   const groups = [...new Set(query.group_by ?? [])]
   if (groups.includes('hour') && groups.includes('day')) throw invalid('group_by: hour and day cannot be combined')
-  const to = floorToHour(query.to === undefined ? Date.now() + HOUR_MS : Date.parse(query.to))
-  const from = floorToHour(
-    query.from === undefined ? Math.max(0, to.getTime() - DEFAULT_HOURS * HOUR_MS) : Date.parse(query.from),
-  )
+  const to = floorToHour(query.to?.getTime() ?? Date.now() + HOUR_MS)
+  const from = floorToHour(query.from?.getTime() ?? Math.max(0, to.getTime() - DEFAULT_HOURS * HOUR_MS))
   if (from >= to) throw invalid('from: must be at least an hour before to')
   const where = filters(scope, query, from, to)
   const [total] = await deps.db.$queryRaw<Sums[]>`SELECT ${SUMS} FROM usage_hours WHERE ${where}`
