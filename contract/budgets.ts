@@ -60,7 +60,7 @@ export const TurnBudget = z
   .meta({ id: 'TurnBudget', description: 'The most that the model calls of a turn may cost.' })
 export type TurnBudget = z.infer<typeof TurnBudget>
 
-const Scope = z.enum(['session', 'agent', 'api_key', 'user', 'organization']).meta({ id: 'BudgetScope' })
+const Scope = z.enum(['session', 'agent', 'api_key', 'user', 'organization']).meta({ id: 'SharedBudgetScope' })
 const Period = z
   .enum(['total', 'day', 'month'])
   .meta({ id: 'BudgetPeriod', description: 'Days and months begin at midnight UTC.' })
@@ -107,7 +107,7 @@ const count = z.int().min(0).meta({ format: 'int64' })
 export const Budget = z
   .object({
     id: wireId('budget'),
-    scope: z.enum(['turn', ...Scope.options]),
+    scope: z.enum(['turn', ...Scope.options]).meta({ id: 'BudgetScope' }),
     turn_id: wireId('turn').nullish(),
     session_id: wireId('session').nullish(),
     agent_id: wireId('agent').nullish(),

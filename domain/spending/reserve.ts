@@ -7,6 +7,8 @@ import type { MostCost } from '../models/llm/cost.ts'
 export type PlannedCall = {
   turnId: string
   step: string
+  /** Orders the attempts of the step. */
+  fence: number
   inputTokens: number
   outputTokens: number
   cost: MostCost | null
@@ -21,7 +23,8 @@ export type PlannedCall = {
 export type Reservation =
   | { outcome: 'reserved'; outputTokens: number }
   | { outcome: 'reached' | 'unpriced'; budget: string }
-  | { outcome: 'ended' | 'fenced' }
+  | { outcome: 'ended' }
+  | { outcome: 'fenced' }
 
 type Row = { outcome: Reservation['outcome'] | 'busy'; budget?: string; output_tokens?: number }
 

@@ -15,7 +15,7 @@ import {
   type TestUser,
 } from '../support/auth.ts'
 import { createOwner, type Ids, type Owner } from '../support/belongings.ts'
-import { call, createScriptedSession, expectError, type Json, waitFor } from '../support/http.ts'
+import { call, createScriptedSession, expectError, type Json, textMessage, waitFor } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { type ListServer, openaiList, startListServer } from '../support/list-server.ts'
 import { plan } from '../support/requests.ts'
@@ -114,6 +114,12 @@ const OWN_WAYS: Record<string, (walker: Walker) => Promise<Sent>> = {
   'PATCH /v1/orgs/{org}/members/{user_id}': async ({ owner, friend }) =>
     ofFriend('PATCH', owner, friend, { role: 'admin' }),
   'DELETE /v1/orgs/{org}/members/{user_id}': async ({ owner, friend }) => ofFriend('DELETE', owner, friend),
+  'POST /v1/turns/cancel': async ({ owner: { ids, headers } }) => {
+    const { agent_id } = (await call(service.url, 'GET', `/v1/sessions/${ids.waitingSession}`, undefined, headers)).body
+    const { id } = (await call(service.url, 'POST', '/v1/sessions', { agent_id }, headers)).body
+    await call(service.url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Wait'), headers)
+    return asked('/v1/turns/cancel', headers, { session_id: id })
+  },
   'DELETE /v1/users/me': async () => {
     const { headers } = await registerUser(service.url)
     return { method: 'DELETE', path: '/v1/users/me', headers }

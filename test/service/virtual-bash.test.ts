@@ -77,7 +77,7 @@ describe('bash in a turn', () => {
     const all = await Promise.all(ids.map(results))
     expect(all).toEqual(ids.map(() => [{ exit_code: 0, stdout: '', stderr: '' }]))
     // One after the other, they would take a minute.
-    expect(Date.now() - startedAt).toBeLessThan(20_000)
+    expect(Date.now() - startedAt).toBeLessThan(45_000)
   })
 
   it('is stopped when its turn is cancelled', async () => {
