@@ -71,7 +71,8 @@ describe('a provider that answers', () => {
     [2400, /^local( reason)?$/],
     [2500, /^local( reason)?$/],
     [2600, /^local( reason)?$/],
-    [6000, /^local reason$/],
+    // Temporal may be told of the turn seconds late on a busy machine, and `local` waits from then on.
+    [6000, /^local( reason)?$/],
   ])('within %i ms is asked once, and its answer streamed and recorded once', async (ms, steps) => {
     const text = question(ms)
     const id = await createSession(service.url)

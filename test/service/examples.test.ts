@@ -40,6 +40,7 @@ const CREATED: Record<string, string> = {
   createMcpServer: 'server_id',
   createSkill: 'skill_id',
   createSchedule: 'schedule_id',
+  createBudget: 'budget_id',
   createWebhook: 'webhook_id',
 }
 
@@ -62,8 +63,9 @@ const BEFORE: Record<string, (walk: Walk) => Promise<object | undefined>> = {
     headers['X-Org-Id'] = ids.org ?? ''
     return undefined
   },
-  submitToolResults: async ({ headers, ids }) => {
+  leaseToolCall: async ({ headers, ids }) => {
     ids.session_id = await createWaiting(headers)
+    ids.tool_call_id = 'call_1'
     return undefined
   },
   createProvider: async ({ ids, answers }) => {
