@@ -9,7 +9,7 @@ import { post } from '../support/turns.ts'
 
 const SESSIONS = 24
 /** Below the interval of the comparisons with the record, which find what does not come over Redis. */
-const LIVE_MS = 2500
+const LIVE_MS = 4500
 
 let cluster: Awaited<ReturnType<typeof startCluster>>
 let service: TestService

@@ -30,6 +30,7 @@ describe('creating an agent', () => {
       tags: [],
       capabilities: [],
       tools: [],
+      limits: {},
       status: 'active',
       usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_creation_tokens: 0 },
       cost_usd: '0',

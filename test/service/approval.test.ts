@@ -55,7 +55,7 @@ const NO = { result: { approved: false } }
 describe('an approval that is asked for while the model thinks', () => {
   it('holds the call, which then does not run', async () => {
     const callId = uniqueId('late')
-    const echo = { delay_ms: 1500, tool_calls: [{ id: callId, name: 'echo', arguments: { text: 'hi' } }] }
+    const echo = { delay_ms: 4000, tool_calls: [{ id: callId, name: 'echo', arguments: { text: 'hi' } }] }
     const id = await createScriptedSession(api, [echo, { text: 'done' }], { capabilities: [{ ref: 'lab' }] })
     await post(api, id)
     // The step has read its tools by then.
