@@ -30,9 +30,9 @@ describe('a schedule that comes once', () => {
     const created = await Promise.all(
       Array.from({ length: AT_ONCE }, () => add({ cron_expression: expressionOf(soon), target: NOOP })),
     )
-    const last = await add({ cron_expression: expressionOf(new Date(Date.now() + 1200)), target: NOOP })
+    const last = await add({ cron_expression: expressionOf(new Date(Date.now() + 3000)), target: NOOP })
     const ids: string[] = [...created, last].map(({ body }) => body.id)
-    const done = Date.now() + 6000
+    const done = Date.now() + 5000
     while (Date.now() < done) await read(`${SCHEDULES}?limit=100`)
     await waitFor(async () => {
       const runs = await Promise.all(ids.map(times))

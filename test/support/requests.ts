@@ -18,6 +18,11 @@ type Request = {
 
 const list = (query: Record<string, string> = {}): Request => ({ query, succeeds: true })
 const message = { content: [{ type: 'text', text: 'Hello' }] }
+/** A period of usage that has now in it. Two answers for the default period differ when an hour ends between them. */
+export const USAGE_PERIOD = {
+  from: new Date(Date.now() - 86_400_000).toISOString(),
+  to: new Date(Date.now() + 86_400_000).toISOString(),
+}
 const agent = { name: 'An agent', system_prompt: 'Help.' }
 
 /**
@@ -322,10 +327,10 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'PATCH /v1/budgets/{budget_id}': (_, other) => [{ path: other, body: { limit_usd: '1' } }],
   'DELETE /v1/budgets/{budget_id}': (_, other) => [{ path: other }],
   'GET /v1/usage': (_, other) => [
-    list(),
+    list(USAGE_PERIOD),
     ...Object.entries({
       ...{ session_id: other.session, agent_id: other.agent, api_key_id: other.apiKey, user_id: other.user },
-    }).map(([name, id]) => ({ query: { [name]: id, group_by: 'session' }, succeeds: true as const })),
+    }).map(([name, id]) => ({ query: { [name]: id, group_by: 'session', ...USAGE_PERIOD }, succeeds: true as const })),
   ],
   'GET /v1/skills': () => [list()],
   'POST /v1/skills': (_, other) => [

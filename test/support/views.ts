@@ -1,5 +1,6 @@
 import { FILE, type Ids, type Owner } from './belongings.ts'
 import { call, type Json } from './http.ts'
+import { USAGE_PERIOD } from './requests.ts'
 import type { Table } from './tables.ts'
 import { endpointOf, expectEntryForEach, operations } from './walk.ts'
 
@@ -76,7 +77,7 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   ],
   'GET /v1/budgets': () => list(),
   'GET /v1/budgets/{budget_id}': ({ budget }) => list({ budget_id: budget }),
-  'GET /v1/usage': () => list({ group_by: 'session' }),
+  'GET /v1/usage': () => list({ group_by: 'session', ...USAGE_PERIOD }),
   // Without failed sign-ins, which anybody can cause.
   'GET /v1/audit': () => list({ action: 'agent.create', target_type: 'agent' }),
   'GET /v1/durable/sse': STREAM,
