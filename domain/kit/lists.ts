@@ -40,7 +40,7 @@ export async function* pages<Row, T>({ read, present, atOnce, offset = 0, ...res
   }
 }
 
-type Counting<T> = Omit<Counted<T>, 'pages'> & {
+type Found<T> = {
   /** Ids of the rows at the offset, up to the limit, in order. */
   ids: string[]
   /** Reads the rows that still exist, in the order of the ids. */
@@ -49,13 +49,16 @@ type Counting<T> = Omit<Counted<T>, 'pages'> & {
   atOnce: number
 }
 
-/** Returns a part of a list, with the length of the whole. */
-export function counted<T>({ ids, read, atOnce, ...numbers }: Counting<T>): Counted<T> {
-  async function* readInParts(): Pages<T> {
-    for (let start = 0; start < ids.length; start += atOnce) {
-      const items = await read(ids.slice(start, start + atOnce))
-      if (items.length > 0) yield items
-    }
+/** Reads rows whose ids are known page by page as the client takes them. */
+export async function* inParts<T>({ ids, read, atOnce }: Found<T>): Pages<T> {
+  for (let start = 0; start < ids.length; start += atOnce) {
+    const items = await read(ids.slice(start, start + atOnce))
+    if (items.length > 0) yield items
   }
-  return { pages: readInParts(), ...numbers }
 }
+
+/** Returns a part of a list, with the length of the whole. */
+export const counted = <T>({ ids, read, atOnce, ...numbers }: Found<T> & Omit<Counted<T>, 'pages'>): Counted<T> => ({
+  pages: inParts({ ids, read, atOnce }),
+  ...numbers,
+})

@@ -1,4 +1,5 @@
 import { atOnce } from '../../lib/at-once.ts'
+import { rejectOnAbort } from '../../lib/reject-on-abort.ts'
 import { sleep } from '../../lib/sleep.ts'
 import { warnRarely } from '../../lib/warn-rarely.ts'
 import type { Deps } from '../turns/deps.ts'
@@ -139,14 +140,9 @@ async function readPatiently(
       }
     }
   }
-  return new Promise((resolve, reject) => {
-    const end = () => resolve(undefined)
-    signal.addEventListener('abort', end)
-    if (signal.aborted) end()
-    // Without its listener a page could be collected only with the stream.
-    read()
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', end))
+  return rejectOnAbort(signal, read()).catch((error: unknown) => {
+    if (signal.aborted) return undefined
+    throw error
   })
 }
 

@@ -3,6 +3,7 @@ import { MAX_COUNTED, type Session } from '../../contract/sessions.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
 import { invalid } from '../kit/errors.ts'
+import { allOf, checkTimes } from '../kit/filters.ts'
 import { checkSearch, MAX_FOUND, matchesSql } from '../kit/search.ts'
 
 /** Filters of sessions; absent ones match all. */
@@ -31,8 +32,7 @@ export async function findSessions(
   filter: SessionFilter,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<Found> {
-  const { from, to } = filter
-  if (from && to && from >= to) throw invalid('from: must be before to')
+  checkTimes(filter)
   if (offset > MAX_COUNTED) throw invalid(`offset: must be at most ${MAX_COUNTED} with filters`)
   const where = await conditionsOf(db, actor, filter)
   const pinned = idsOf(
@@ -68,10 +68,7 @@ async function conditionsOf(db: Db, actor: Actor, filter: SessionFilter): Promis
     to && Prisma.sql`s.created_at < ${to}`,
     search && (await hasTextSql(db, organizationId, search)),
   ]
-  return Prisma.join(
-    conditions.filter((one) => one instanceof Prisma.Sql),
-    ' AND ',
-  )
+  return allOf(conditions)
 }
 
 /** Sessions with unfinished turns are found by these: an index of sessions by status would cost each turn more. */

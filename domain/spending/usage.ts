@@ -3,6 +3,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { OrganizationScope } from '../kit/actor.ts'
 import type { Deps } from '../kit/deps.ts'
 import { invalid } from '../kit/errors.ts'
+import { allOf } from '../kit/filters.ts'
 import { toId } from '../kit/ids.ts'
 import { presentCost } from '../kit/usage.ts'
 import { NOBODY, USAGE_COLUMN } from './usage-columns.ts'
@@ -107,18 +108,16 @@ const floorToHour = (ms: number): Date => new Date(Math.floor(ms / HOUR_MS) * HO
 
 function filters({ organizationId }: OrganizationScope, query: UsageQuery, from: Date, to: Date): Prisma.Sql {
   const { agent_id, session_id, user_id, api_key_id, model } = query
-  const equal = (column: Prisma.Sql, id: string | undefined) =>
-    id === undefined ? [] : [Prisma.sql`${column} = ${id}::uuid`]
-  const conditions = [
+  const equal = (column: Prisma.Sql, id: string | undefined) => id && Prisma.sql`${column} = ${id}::uuid`
+  return allOf([
     Prisma.sql`organization_id = ${organizationId}::uuid`,
     Prisma.sql`hour >= ${from.toISOString()}::timestamptz AND hour < ${to.toISOString()}::timestamptz`,
-    ...equal(USAGE_COLUMN.agent, agent_id),
-    ...equal(USAGE_COLUMN.session, session_id),
-    ...equal(USAGE_COLUMN.user, user_id),
-    ...equal(USAGE_COLUMN.api_key, api_key_id),
-    ...(model === undefined ? [] : [Prisma.sql`${USAGE_COLUMN.model} = ${model}`]),
-  ]
-  return Prisma.join(conditions, ' AND ')
+    equal(USAGE_COLUMN.agent, agent_id),
+    equal(USAGE_COLUMN.session, session_id),
+    equal(USAGE_COLUMN.user, user_id),
+    equal(USAGE_COLUMN.api_key, api_key_id),
+    model !== undefined && Prisma.sql`${USAGE_COLUMN.model} = ${model}`,
+  ])
 }
 
 /** Reads one row more than the limit, which tells that more follow. Only the groups of the page are named. */

@@ -2,6 +2,7 @@ import { type AuditEntry, type AuditQuery, actionsOn, TARGET_PREFIXES } from '..
 import { type AuditEntry as EntryRow, Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../actor.ts'
 import type { Deps } from '../deps.ts'
+import { allOf } from '../filters.ts'
 import { toId } from '../ids.ts'
 import { type PageStart, type Pages, pages } from '../lists.ts'
 
@@ -27,28 +28,26 @@ const readEntries = (deps: Deps, { organizationId }: Actor, filter: Filter, { af
     SELECT id, organization_id AS "organizationId", created_at AS "createdAt", action, user_id AS "userId",
       api_key_id AS "apiKeyId", address, request_id AS "requestId", target_id AS "targetId", details
     FROM audit_entries
-    WHERE organization_id = ${organizationId}::uuid ${Prisma.join(conditionsOf(organizationId, filter, after), ' ', ' ')}
+    WHERE ${conditionsOf(organizationId, filter, after)}
     ORDER BY created_at DESC, id DESC LIMIT ${take}`
 
-function conditionsOf(organizationId: string, filter: Filter, after: EntryRow | undefined): Prisma.Sql[] {
+function conditionsOf(organizationId: string, filter: Filter, after: EntryRow | undefined): Prisma.Sql {
   const { action, target_type, user_id, api_key_id, target_id, from, to, before } = filter
   // Of the organization, so that another's id says nothing.
   const place = Prisma.sql`SELECT created_at, id FROM audit_entries
     WHERE organization_id = ${organizationId}::uuid AND id = ${before ?? null}::uuid`
-  return [
-    Prisma.empty,
-    ...(action === undefined ? [] : [Prisma.sql`AND action = ANY (${action}::text[])`]),
-    ...(target_type === undefined ? [] : [Prisma.sql`AND action = ANY (${actionsOn(target_type)}::text[])`]),
-    ...(user_id === undefined ? [] : [Prisma.sql`AND user_id = ${user_id}::uuid`]),
-    ...(api_key_id === undefined ? [] : [Prisma.sql`AND api_key_id = ${api_key_id}::uuid`]),
-    ...(target_id === undefined ? [] : [Prisma.sql`AND target_id = ${target_id}::uuid`]),
-    ...(from === undefined ? [] : [Prisma.sql`AND created_at >= ${from}::timestamptz`]),
-    ...(to === undefined ? [] : [Prisma.sql`AND created_at < ${to}::timestamptz`]),
-    ...(before === undefined ? [] : [Prisma.sql`AND (created_at, id) < (${place})`]),
-    ...(after === undefined
-      ? []
-      : [Prisma.sql`AND (created_at, id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`]),
-  ]
+  return allOf([
+    Prisma.sql`organization_id = ${organizationId}::uuid`,
+    action && Prisma.sql`action = ANY (${action}::text[])`,
+    target_type && Prisma.sql`action = ANY (${actionsOn(target_type)}::text[])`,
+    user_id && Prisma.sql`user_id = ${user_id}::uuid`,
+    api_key_id && Prisma.sql`api_key_id = ${api_key_id}::uuid`,
+    target_id && Prisma.sql`target_id = ${target_id}::uuid`,
+    from && Prisma.sql`created_at >= ${from}::timestamptz`,
+    to && Prisma.sql`created_at < ${to}::timestamptz`,
+    before && Prisma.sql`(created_at, id) < (${place})`,
+    after && Prisma.sql`(created_at, id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`,
+  ])
 }
 
 function presentEntry({ action, details, ...row }: EntryRow): AuditEntry {

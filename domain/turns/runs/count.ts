@@ -2,8 +2,9 @@ import type { TurnCounts } from '../../../contract/runs.ts'
 import { type Prisma, TurnStatus } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { readFiltered } from '../../kit/filtered-reads.ts'
+import { checkTimes } from '../../kit/filters.ts'
 import type { Deps } from '../deps.ts'
-import { checkTimes, conditionsOf, type RunFilter, statusesOf } from './filter.ts'
+import { conditionsOf, type RunFilter, statusesOf } from './filter.ts'
 import { isStalledSql } from './stalled.ts'
 
 const NONE: TurnCounts = { queued: 0, active: 0, waiting: 0, completed: 0, failed: 0, cancelled: 0, stalled: 0 }

@@ -2,7 +2,7 @@ import type { TurnErrorCode } from '../../../contract/errors.ts'
 import type { AgentId, SessionId, UserId } from '../../../contract/kit/ids.ts'
 import { Prisma, type TurnStatus } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
-import { invalid } from '../../kit/errors.ts'
+import { allOf } from '../../kit/filters.ts'
 import { checkSearch, MAX_FOUND, matchesSql } from '../../kit/search.ts'
 import type { Deps } from '../deps.ts'
 import { isStalledSql } from './stalled.ts'
@@ -21,11 +21,6 @@ export type RunFilter = {
 }
 
 type Db = Pick<Prisma.TransactionClient, '$queryRaw'>
-
-/** Throws `invalid` for times in the wrong order. */
-export function checkTimes({ from, to }: Pick<RunFilter, 'from' | 'to'>): void {
-  if (from && to && from >= to) throw invalid('from: must be before to')
-}
 
 /** Whether one index answers the filter, however few turns match. */
 export const isDirect = ({ agent_id, user_id, session_id, error_code, search, stalled }: RunFilter): boolean =>
@@ -49,13 +44,7 @@ export async function conditionsOf(deps: Deps, db: Db, actor: Actor, filter: Run
     stalled && isStalledSql(deps),
     search && (found ? Prisma.sql`t.id = ANY (${found}::uuid[])` : hasInputSql(actor, search)),
   ]
-  return {
-    sql: Prisma.join(
-      conditions.filter((one) => one instanceof Prisma.Sql),
-      ' AND ',
-    ),
-    found,
-  }
+  return { sql: allOf(conditions), found }
 }
 
 /** Statuses of a filter. A stalled turn is active. */

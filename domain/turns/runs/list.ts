@@ -2,11 +2,12 @@ import type { Turn } from '../../../contract/turns.ts'
 import { Prisma, TurnStatus } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { readFiltered } from '../../kit/filtered-reads.ts'
-import { type Pages, pages } from '../../kit/lists.ts'
+import { checkTimes } from '../../kit/filters.ts'
+import { inParts, type Pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { readTurns } from '../read.ts'
 import { fromCursor, type RunOrder, type RunPlace, toCursor } from './cursor.ts'
-import { type Conditions, checkTimes, conditionsOf, isDirect, type RunFilter, statusesOf } from './filter.ts'
+import { type Conditions, conditionsOf, isDirect, type RunFilter, statusesOf } from './filter.ts'
 
 type Page = { order: RunOrder; after?: string | undefined; limit: number; offset: number }
 
@@ -32,11 +33,14 @@ export async function listRuns(
   const places = await (isDirect(filter) ? find(deps.db) : readFiltered(deps, actor, find))
   const last = places[limit - 1]
   return {
-    pages: readInParts(
-      deps,
-      actor,
-      places.slice(0, limit).map(({ id }) => id),
-    ),
+    pages: inParts({
+      ids: places.slice(0, limit).map(({ id }) => id),
+      read: async (ids) => {
+        const turns = await readTurns(deps, actor.organizationId, ids)
+        return ids.flatMap((id) => turns.get(id) ?? [])
+      },
+      atOnce: TURNS_AT_ONCE,
+    }),
     next: last === undefined || places.length <= limit ? null : toCursor(order, last),
   }
 }
@@ -77,18 +81,3 @@ const isOneOf = (statuses: TurnStatus[]): Prisma.Sql =>
   statuses.length === 0
     ? Prisma.sql`false`
     : Prisma.sql`t.status IN (${Prisma.raw(statuses.map((status) => `'${status}'`).join(', '))})`
-
-function readInParts(deps: Deps, { organizationId }: Actor, ids: string[]): Pages<Turn> {
-  return pages<string, Turn>({
-    atOnce: TURNS_AT_ONCE,
-    read: async ({ after, take }) => {
-      const start = after === undefined ? 0 : ids.indexOf(after) + 1
-      const rows = ids.slice(start, start + take)
-      return { rows, hasMore: start + rows.length < ids.length }
-    },
-    present: async (part) => {
-      const turns = await readTurns(deps, organizationId, part)
-      return part.flatMap((id) => turns.get(id) ?? [])
-    },
-  })
-}
