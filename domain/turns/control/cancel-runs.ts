@@ -4,12 +4,11 @@ import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { invalid } from '../../kit/errors.ts'
 import { readFiltered } from '../../kit/filtered-reads.ts'
+import { checkTimes } from '../../kit/filters.ts'
 import { toId } from '../../kit/ids.ts'
 import type { Deps } from '../deps.ts'
-import { admitSoon } from '../run/turn-admission.ts'
-import { checkTimes, conditionsOf, type RunFilter, statusesOf } from '../runs/filter.ts'
-import { type Cancelled, cancelAndGoOn } from './cancel.ts'
-import { notifyWorkflow } from './workflow-outbox.ts'
+import { conditionsOf, type RunFilter, statusesOf } from '../runs/filter.ts'
+import { type Cancelled, cancelAndGoOn, notifyCancelled } from './cancel.ts'
 
 type Found = { id: string; sessionId: string }
 
@@ -18,7 +17,6 @@ const MAX_TURNS = 5000
 const MAX_MS = 30_000
 /** Sessions that are locked at once. Other requests need connections, too. */
 const SESSIONS_AT_ONCE = 8
-const NOTICES_AT_ONCE = 16
 
 /**
  * Cancels the unfinished turns that match, the oldest first. Each session's are one transaction, so a repetition after
@@ -36,13 +34,7 @@ export async function cancelRuns(
   const found = await findUnfinished(deps, actor, filter)
   const { cancelled, left } = await cancelBySession(deps, actor, found.slice(0, MAX_TURNS))
   // After all ends are recorded, which matter more; the sweeper sends the notices that this process does not.
-  void atOnce(
-    cancelled.filter(({ wasRunning, admission }) => wasRunning || admission !== null),
-    NOTICES_AT_ONCE,
-    ({ turnId, at }) =>
-      notifyWorkflow(deps, { turnId, organizationId: actor.organizationId, hasEnded: true, noticeDueAt: at }),
-  )
-  if (cancelled.some(({ admission }) => admission !== null)) admitSoon(deps, actor.organizationId)
+  notifyCancelled(deps, actor.organizationId, cancelled)
   return { cancelled: cancelled.length, more: left > 0 || found.length > MAX_TURNS }
 }
 

@@ -1,5 +1,6 @@
 import type { SessionId, TurnId } from '../../../contract/kit/ids.ts'
 import type { CancelTurnResponse } from '../../../contract/turns.ts'
+import { atOnce } from '../../../lib/at-once.ts'
 import type { TurnAdmission, TurnStatus } from '../../../prisma/generated/client.ts'
 import type { NewEvent } from '../../events/log/append.ts'
 import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
@@ -18,6 +19,8 @@ import { notifyWorkflow } from './workflow-outbox.ts'
 
 /** A cancelled turn, with the data to notify its workflow once the transaction is committed. */
 export type Cancelled = { turnId: string; wasRunning: boolean; admission: TurnAdmission | null; at: Date }
+
+const NOTICES_AT_ONCE = 16
 
 const USER_REASON = 'cancelled by the user'
 const OPERATOR_REASON = 'cancelled in Temporal'
@@ -86,10 +89,11 @@ export async function cancelAndGoOn(
  * skipped unless it waits for a place: it has no workflow, or its workflow will find the cancellation in the record.
  */
 export function notifyCancelled(deps: Deps, organizationId: string, cancelled: Cancelled[]): void {
-  for (const { turnId, wasRunning, admission, at } of cancelled) {
-    if (wasRunning || admission !== null)
-      void notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at })
-  }
+  void atOnce(
+    cancelled.filter(({ wasRunning, admission }) => wasRunning || admission !== null),
+    NOTICES_AT_ONCE,
+    ({ turnId, at }) => notifyWorkflow(deps, { turnId, organizationId, hasEnded: true, noticeDueAt: at }),
+  )
   if (cancelled.some(({ admission }) => admission !== null)) admitSoon(deps, organizationId)
 }
 
