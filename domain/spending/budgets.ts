@@ -42,9 +42,9 @@ export async function createBudget(
   attempt: CreationAttempt,
 ): Promise<Budget> {
   const { organizationId } = actor
-  const id = await createOnce(attempt, {
-    find: async (requestId) => (await deps.db.budget.findFirst({ where: { requestId, organizationId } }))?.id,
-    insert: (requestId) =>
+  const { id } = await createOnce(attempt, {
+    find: (id) => deps.db.budget.findFirst({ where: { id, organizationId }, select: { id: true } }),
+    insert: (id) =>
       deps.db.$transaction(async (tx) => {
         const scopeId = await requireScope(tx, actor, input)
         await lockOrganization(tx, organizationId)
@@ -55,8 +55,7 @@ export async function createBudget(
         const now = new Date()
         const periodStart = period === 'total' ? now : startOfPeriod(period, now)
         const data = {
-          id: newUuid(),
-          ...{ organizationId, requestId, scope: input.scope, scopeId, period, periodStart },
+          ...{ id, organizationId, scope: input.scope, scopeId, period, periodStart },
           sessionId: input.session_id ?? null,
           ...amountsOf(input),
           spent: await usedSince(
@@ -65,9 +64,10 @@ export async function createBudget(
             period === 'total' ? undefined : periodStart,
           ),
         }
-        const { id } = await tx.budget.create({ data })
-        await audit(tx, actor, { action: 'budget.create', target: id, details: givenFields(input) })
-        return id
+        const [row] = await tx.budget.createManyAndReturn({ data: [data], skipDuplicates: true, select: { id: true } })
+        if (row !== undefined)
+          await audit(tx, actor, { action: 'budget.create', target: id, details: givenFields(input) })
+        return row
       }),
   })
   return getBudget(deps, actor, id as BudgetId)

@@ -22,6 +22,9 @@ type Row = {
 const columns = Prisma.sql`id, scope::text, is_in_usd AS "isInUsd", "limit" + raised AS limit, step, spent, period::text,
   on_reached::text AS "onReached"`
 
+/** Returns an amount of a budget in words, such as `2.5 USD`. */
+const amountOf = ({ isInUsd }: Row, sum: Prisma.Decimal): string => `${presentCost(sum)} ${isInUsd ? 'USD' : 'tokens'}`
+
 /** Returns the call by which a turn asks to raise a budget that is used up. Undefined if the budget only stops turns. */
 export async function budgetQuestion(
   { db }: Pick<Deps, 'db'>,
@@ -30,14 +33,13 @@ export async function budgetQuestion(
 ): Promise<RequestedCall | undefined> {
   const [row] = await db.$queryRaw<Row[]>`SELECT ${columns} FROM budgets WHERE id = ${budgetId}::uuid`
   if (row?.onReached !== 'ask') return undefined
-  const amount = (sum: Prisma.Decimal) => `${presentCost(sum)} ${row.isInUsd ? 'USD' : 'tokens'}`
   const args = {
     budget_id: toId('budget', row.id),
     scope: row.scope,
     period: row.period,
-    limit: amount(row.limit),
-    spent: amount(row.spent),
-    raise_by: amount(row.step),
+    limit: amountOf(row, row.limit),
+    spent: amountOf(row, row.spent),
+    raise_by: amountOf(row, row.step),
   }
   return { id: callId, name: BUDGET_TOOL, arguments: args, kind: 'approval' }
 }
@@ -81,6 +83,5 @@ export async function describeReached({ db }: Pick<Deps, 'db'>, turnId: string):
   const [row] = await db.$queryRaw<Row[]>`
     SELECT ${columns} FROM budgets WHERE id = ANY ((SELECT budgets_of_turn(${turnId}::uuid))::uuid[]) AND told = 100 ORDER BY id LIMIT 1`
   if (row === undefined) return undefined
-  const unit = row.isInUsd ? 'USD' : 'tokens'
-  return `${SCOPES[row.scope]} of ${presentCost(row.limit)} ${unit}${PERIODS[row.period]} is used up.`
+  return `${SCOPES[row.scope]} of ${amountOf(row, row.limit)}${PERIODS[row.period]} is used up.`
 }

@@ -17,8 +17,8 @@ export type PlannedCall = {
 
 /**
  * `reserved`: the call may be made, with at most `outputTokens`. `reached`: a budget is used up. `unpriced`: a budget in
- * USD cannot count a call with an unknown price. `ended`: the turn is over, or
- * waits. `fenced`: another attempt has the step.
+ * USD cannot count a call with an unknown price. `ended`: the turn is over, or waits. `fenced`: another attempt has the
+ * step.
  */
 export type Reservation =
   | { outcome: 'reserved'; outputTokens: number }
@@ -61,12 +61,7 @@ export async function reserveBudgets(
 }
 
 /** SQL that tells whether a turn, with the alias t, counts towards any budget. */
-export const hasBudgetsSql = Prisma.sql`EXISTS (
-  SELECT FROM (VALUES
-    ('organization'::budget_scope, t.organization_id), ('agent', t.agent_id), ('session', t.session_id),
-    ('user', t.user_id), ('api_key', t.api_key_id), ('turn', t.id)
-  ) AS place (scope, id)
-  JOIN budgets b ON b.organization_id = t.organization_id AND b.scope = place.scope AND b.scope_id = place.id)`
+export const hasBudgetsSql = Prisma.sql`EXISTS (SELECT FROM budgets_counting(t))`
 
 /** Gives back what a call has reserved that the provider refused. */
 export const releaseBudgets = (db: Prisma.TransactionClient, turnId: string, step: string): Promise<unknown> =>

@@ -7,13 +7,7 @@ DECLARE
   v_now timestamp := clock_timestamp() AT TIME ZONE 'UTC';
 BEGIN
   v_ids := ARRAY(
-    SELECT b.id FROM turns t
-      CROSS JOIN LATERAL (VALUES
-        ('organization'::budget_scope, t.organization_id), ('agent', t.agent_id), ('session', t.session_id),
-        ('user', t.user_id), ('api_key', t.api_key_id), ('turn', t.id)
-      ) AS place (scope, id)
-      JOIN budgets b ON b.organization_id = t.organization_id AND b.scope = place.scope AND b.scope_id = place.id
-    WHERE t.id = p_turn_id
+    SELECT budget FROM turns t CROSS JOIN LATERAL budgets_counting(t) AS budget WHERE t.id = p_turn_id
   );
   IF cardinality(v_ids) = 0 THEN
     RETURN v_ids;

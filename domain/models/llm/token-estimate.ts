@@ -11,7 +11,7 @@ const QUARTERS = 4
 const IMAGE_TOKENS = 1000
 
 /** Overhead of a message besides its content: its role, its delimiters, the id that pairs a call with its result. */
-const MESSAGE_TOKENS = 4
+export const MESSAGE_TOKENS = 4
 
 export function estimateTokens(text: string): number {
   return tokensOf(quartersOf(text))

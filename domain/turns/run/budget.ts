@@ -3,7 +3,7 @@ import type { NewEvent } from '../../events/log/append.ts'
 import { actStep, budgetStep, callSteps, newQuestionId } from '../../events/log/steps.ts'
 import { newUuid } from '../../kit/ids.ts'
 import { mostCostOf } from '../../models/llm/cost.ts'
-import { estimateInputTokens } from '../../models/llm/token-estimate.ts'
+import { estimateInputTokens, MESSAGE_TOKENS } from '../../models/llm/token-estimate.ts'
 import { budgetQuestion } from '../../spending/raise.ts'
 import { reserveBudgets } from '../../spending/reserve.ts'
 import { appendAs, RightLost, waitForWorkflow } from './attempt.ts'
@@ -12,8 +12,6 @@ import type { Reasoned } from './running-attempt.ts'
 
 /** Limit on the output of a model whose own limit is unknown, for calls that count towards a budget. */
 const OUTPUT_TOKENS = 16_384
-/** Tokens by which providers mark each message. */
-const MESSAGE_TOKENS = 4
 
 /** Model call that is about to be made. `before` returns the events before its step's own. */
 type Planned = { call: ModelCall; before: () => Promise<NewEvent[]> }

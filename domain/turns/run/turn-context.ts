@@ -98,8 +98,7 @@ type Row = Configuration & {
   storedModels: Stored
   earlierCalls: number
   hasBudgets: boolean
-  budgetQuestions: number
-  hasAskedForBudget: boolean
+  budgetQuestions: string[]
   fence: number | null
   isClaimed: boolean
   holderLives: boolean
@@ -194,7 +193,7 @@ async function load(
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
     hasBudgets: row.hasBudgets,
-    budgetQuestions: row.budgetQuestions,
+    budgetQuestions: row.budgetQuestions.length,
     attempts: {
       fence: row.fence ?? undefined,
       isClaimed: row.isClaimed,
@@ -204,7 +203,7 @@ async function load(
       succeeded: row.succeeded,
       error: row.error,
       errorCode: row.errorCode,
-      hasAskedForBudget: row.hasAskedForBudget,
+      hasAskedForBudget: row.budgetQuestions.includes(budgetStep(parseStep(step)?.iteration ?? 0)),
     },
   }
 }
@@ -236,10 +235,8 @@ const readTurn = (
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
     ${hasBudgetsSql} AS "hasBudgets",
-    (SELECT count(*)::int FROM events WHERE turn_id = t.id AND type = 'tool.call_requested'
+    ARRAY(SELECT step FROM events WHERE turn_id = t.id AND type = 'tool.call_requested'
       AND step LIKE ${budgetStep('%')}) AS "budgetQuestions",
-    EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'tool.call_requested'
-      AND step = ${budgetStep(parseStep(step)?.iteration ?? 0)}) AS "hasAskedForBudget",
     ${storedSql(deps.models.predefined, NAMED_MODELS)} AS "storedModels",
     p.fence::float8, coalesce(p.claims, 0) > 0 AS "isClaimed", ${livesSql(Prisma.sql`-p.fence`)} AS "holderLives", p.failures, p.waited_ms AS "waitedMs", p.error,
     p.error_code AS "errorCode",

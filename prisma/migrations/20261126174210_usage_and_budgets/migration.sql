@@ -31,7 +31,6 @@ CREATE TABLE "usage_hours" (
 CREATE TABLE "budgets" (
     "id" UUID NOT NULL,
     "organization_id" UUID NOT NULL,
-    "request_id" UUID,
     "scope" "budget_scope" NOT NULL,
     "scope_id" UUID NOT NULL,
     "session_id" UUID,
@@ -61,9 +60,6 @@ CREATE TABLE "budget_reservations" (
 
     CONSTRAINT "budget_reservations_pkey" PRIMARY KEY ("turn_id","step","budget_id")
 );
-
--- CreateIndex
-CREATE UNIQUE INDEX "budgets_request_id_key" ON "budgets"("request_id");
 
 -- CreateIndex
 CREATE INDEX "budgets_organization_id_scope_scope_id_idx" ON "budgets"("organization_id", "scope", "scope_id");
@@ -99,6 +95,15 @@ ALTER TABLE "budget_reservations" ADD CONSTRAINT "budget_reservations_budget_id_
 -- AddForeignKey
 ALTER TABLE "budget_reservations" ADD CONSTRAINT "budget_reservations_turn_id_fkey" FOREIGN KEY ("turn_id") REFERENCES "turns"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
+-- Copied from prisma/functions/budgets_counting.sql, which has the manual.
+CREATE OR REPLACE FUNCTION budgets_counting(p_turn turns) RETURNS SETOF uuid LANGUAGE sql STABLE AS $$
+  SELECT b.id FROM (VALUES
+    ('organization'::budget_scope, p_turn.organization_id), ('agent', p_turn.agent_id), ('session', p_turn.session_id),
+    ('user', p_turn.user_id), ('api_key', p_turn.api_key_id), ('turn', p_turn.id)
+  ) AS place (scope, id)
+  JOIN budgets b ON b.organization_id = p_turn.organization_id AND b.scope = place.scope AND b.scope_id = place.id
+$$;
+
 -- Copied from prisma/functions/budgets_of_turn.sql, which has the manual.
 CREATE OR REPLACE FUNCTION budgets_of_turn(p_turn_id uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -106,13 +111,7 @@ DECLARE
   v_now timestamp := clock_timestamp() AT TIME ZONE 'UTC';
 BEGIN
   v_ids := ARRAY(
-    SELECT b.id FROM turns t
-      CROSS JOIN LATERAL (VALUES
-        ('organization'::budget_scope, t.organization_id), ('agent', t.agent_id), ('session', t.session_id),
-        ('user', t.user_id), ('api_key', t.api_key_id), ('turn', t.id)
-      ) AS place (scope, id)
-      JOIN budgets b ON b.organization_id = t.organization_id AND b.scope = place.scope AND b.scope_id = place.id
-    WHERE t.id = p_turn_id
+    SELECT budget FROM turns t CROSS JOIN LATERAL budgets_counting(t) AS budget WHERE t.id = p_turn_id
   );
   IF cardinality(v_ids) = 0 THEN
     RETURN v_ids;
