@@ -59,7 +59,7 @@ export async function raiseBudget(
     throw forbidden('Only owners and administrators of the organization may raise this budget')
   // As reserve_budgets does: the turn, and then its budgets, whose periods begin.
   await db.$queryRaw`SELECT 1 FROM turns WHERE id = ${turnId}::uuid FOR NO KEY UPDATE`
-  await db.$queryRaw`SELECT budgets_of_turn(${turnId}::uuid)::text`
+  await db.$queryRaw`SELECT lock_budgets(t)::text FROM turns t WHERE id = ${turnId}::uuid`
   const raised = await db.$executeRaw`
     UPDATE budgets SET raised = raised + step, told = 0, updated_at = now()
     WHERE id = ${id}::uuid AND organization_id = ${actor.organizationId}::uuid
@@ -79,9 +79,13 @@ const SCOPES: Record<string, string> = {
 const PERIODS = { total: '', day: ' a day', month: ' a month' }
 
 /** Returns a sentence that names a used-up budget of a turn. Undefined if there is none any more. */
-export async function describeReached({ db }: Pick<Deps, 'db'>, turnId: string): Promise<string | undefined> {
+export const describeReached = ({ db }: Pick<Deps, 'db'>, turnId: string): Promise<string | undefined> =>
+  nameReached(db, Prisma.sql`(SELECT lock_budgets(t) FROM turns t WHERE t.id = ${turnId}::uuid)::uuid[]`)
+
+/** Returns a sentence that names a used-up budget among those with these ids. */
+export async function nameReached(db: Prisma.TransactionClient, ids: Prisma.Sql): Promise<string | undefined> {
   const [row] = await db.$queryRaw<Row[]>`
-    SELECT ${columns} FROM budgets WHERE id = ANY ((SELECT budgets_of_turn(${turnId}::uuid))::uuid[]) AND told = 100 ORDER BY id LIMIT 1`
+    SELECT ${columns} FROM budgets WHERE id = ANY (${ids}) AND told = 100 ORDER BY id LIMIT 1`
   if (row === undefined) return undefined
   return `${SCOPES[row.scope]} of ${amountOf(row, row.limit)}${PERIODS[row.period]} is used up.`
 }

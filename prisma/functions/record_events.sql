@@ -60,7 +60,6 @@ DECLARE
   v_status turn_status;
   v_fence bigint;
   v_claims integer := 0;
-  v_nobody CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
   v_ts timestamptz(3);
   v_event record;
   v_sequence integer;
@@ -208,39 +207,15 @@ BEGIN
       cost_usd = cost_usd + v_cost_usd
     WHERE id = p_session_id;
   END IF;
-  IF v_announced ?| '{usage,cost_usd}' AND v_session.agent_id IS NOT NULL THEN
-    UPDATE agents SET
-      input_tokens = input_tokens + v_input_tokens,
-      output_tokens = output_tokens + v_output_tokens,
-      cache_read_tokens = cache_read_tokens + v_cache_read_tokens,
-      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens,
-      cost_usd = cost_usd + v_cost_usd
-    WHERE organization_id = v_session.organization_id AND id = v_session.agent_id;
-  END IF;
-
   IF v_announced ?| '{usage,cost_usd}' THEN
-    INSERT INTO usage_hours (
-      organization_id, hour, session_id, agent_id, user_id, api_key_id, model, calls, unpriced_calls, input_tokens,
-      output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd
-    )
-    VALUES (
-      v_session.organization_id, date_trunc('hour', v_ts, 'UTC'), p_session_id, coalesce(v_session.agent_id, v_nobody),
-      coalesce(v_turn.user_id, v_nobody), coalesce(v_turn.api_key_id, v_nobody), coalesce(v_announced ->> 'model', ''),
-      1, (v_cost_usd IS NULL)::integer, v_input_tokens, v_output_tokens, v_cache_read_tokens, v_cache_creation_tokens,
-      coalesce(v_cost_usd, 0)
-    )
-    ON CONFLICT (organization_id, hour, session_id, agent_id, user_id, api_key_id, model) DO UPDATE SET
-      calls = usage_hours.calls + 1,
-      unpriced_calls = usage_hours.unpriced_calls + excluded.unpriced_calls,
-      input_tokens = usage_hours.input_tokens + excluded.input_tokens,
-      output_tokens = usage_hours.output_tokens + excluded.output_tokens,
-      cache_read_tokens = usage_hours.cache_read_tokens + excluded.cache_read_tokens,
-      cache_creation_tokens = usage_hours.cache_creation_tokens + excluded.cache_creation_tokens,
-      cost_usd = usage_hours.cost_usd + excluded.cost_usd;
-    PERFORM settle_budgets(p_turn_id, p_step, v_cost_usd, v_input_tokens + v_output_tokens);
+    PERFORM add_usage(
+      v_session.organization_id, p_session_id, v_session.agent_id, v_turn.user_id, v_turn.api_key_id, v_announced ->> 'model', v_ts,
+      v_input_tokens, v_output_tokens, v_cache_read_tokens, v_cache_creation_tokens, v_cost_usd
+    );
+    PERFORM settle_budgets(t, p_step, v_cost_usd, v_input_tokens + v_output_tokens) FROM turns t WHERE id = p_turn_id;
   END IF;
   IF v_has_ended THEN
-    PERFORM settle_budgets(p_turn_id, NULL, NULL, NULL);
+    PERFORM settle_budgets(t, NULL, NULL, NULL) FROM turns t WHERE id = p_turn_id;
   END IF;
   IF v_has_ended OR v_turn_status = 'waiting' THEN
     PERFORM note_organization_event(

@@ -25,13 +25,14 @@ CREATE OR REPLACE FUNCTION reserve_budgets(
 )
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
+  v_turn turns;
   v_ids uuid[];
   v_room record;
   v_least bigint := least(p_least_tokens, p_output_tokens);
   v_granted bigint;
 BEGIN
   -- Held until the reservation is committed, so that the turn's end finds it.
-  PERFORM 1 FROM turns WHERE id = p_turn_id AND finished_at IS NULL AND status <> 'waiting' FOR SHARE;
+  SELECT * INTO v_turn FROM turns WHERE id = p_turn_id AND finished_at IS NULL AND status <> 'waiting' FOR SHARE;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'ended');
   END IF;
@@ -41,9 +42,9 @@ BEGIN
   ) THEN
     RETURN jsonb_build_object('outcome', 'fenced');
   END IF;
-  v_ids := budgets_of_turn(p_turn_id);
+  v_ids := lock_budgets(v_turn);
   IF EXISTS (SELECT FROM budget_reservations WHERE turn_id = p_turn_id AND step = p_step) THEN
-    PERFORM settle_budgets(p_turn_id, p_step, NULL, NULL);
+    PERFORM settle_budgets(v_turn, p_step, NULL, NULL);
   END IF;
   IF p_input_usd IS NULL AND NOT p_may_be_unpriced THEN
     SELECT id INTO v_room FROM budgets WHERE id = ANY (v_ids) AND is_in_usd LIMIT 1;
@@ -75,7 +76,7 @@ BEGIN
     IF v_room.room_alone >= v_least THEN
       RETURN jsonb_build_object('outcome', 'busy', 'budget', v_room.id);
     END IF;
-    PERFORM spend_budgets(p_turn_id, jsonb_build_array(
+    PERFORM spend_budgets(v_turn, jsonb_build_array(
       jsonb_build_object('budget_id', v_room.id, 'amount', 0, 'is_reached', true)
     ));
     RETURN jsonb_build_object('outcome', 'reached', 'budget', v_room.id);

@@ -1,9 +1,9 @@
--- Adds what was used to budgets that budgets_of_turn has locked, and tells the organization of 80 and 100 percent, once for
+-- Adds what was used to budgets that lock_budgets has locked, and tells the organization of 80 and 100 percent, once for
 -- each limit and period.
 --
 -- p_spent: [{budget_id, amount}] in the unit of each budget, or budgets that are to be told of only, with amount 0.
 
-CREATE OR REPLACE FUNCTION spend_budgets(p_turn_id uuid, p_spent jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION spend_budgets(p_turn turns, p_spent jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_budget record;
   v_told smallint;
@@ -21,8 +21,7 @@ BEGIN
     CONTINUE WHEN v_told <= v_budget.told;
     UPDATE budgets SET told = v_told WHERE id = v_budget.id;
     PERFORM note_organization_event(
-      v_budget.organization_id, 'budget.reached',
-      (SELECT agent_id FROM turns WHERE id = p_turn_id), NULL, NULL, jsonb_build_object(
+      v_budget.organization_id, 'budget.reached', p_turn.agent_id, NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
         'budget_id', 'budget_' || replace(v_budget.id::text, '-', ''),
         'scope', v_budget.scope,
         'percent', v_told,
@@ -31,8 +30,8 @@ BEGIN
         'spent', trim_scale(v_budget.spent)::text,
         'period', v_budget.period,
         'on_reached', v_budget.on_reached,
-        'turn_id', 'turn_' || replace(p_turn_id::text, '-', '')
-      )
+        'turn_id', 'turn_' || replace(p_turn.id::text, '-', '')
+      ))
     );
   END LOOP;
 END $$;

@@ -53,6 +53,11 @@ async function killRepeatedly(sessions: string[], random: Random): Promise<void>
   }
 }
 
+/** Tokens of a budget for one session, which two or three turns use up. */
+const SMALL = 300
+/** Tokens of a call's input and its whole answer. */
+const MOST_OF_CALL = 100
+
 type Told = { session: string; turn: string; at: number }
 
 /** The ends of all turns as the record has them: in each session in the order of its events. */
@@ -66,31 +71,64 @@ const bySession = (ends: Pick<Told, 'session' | 'turn'>[]) => {
   return Object.fromEntries(Object.entries(sessions).map(([id, told]) => [id, told?.map(({ turn }) => turn)]))
 }
 
-describe('webhooks, while processes with API and worker are killed', () => {
-  it.each(seedsOf('webhookKills'))(`get each event, in order, ${KILLS} times (SEED=%i)`, async (seed) => {
-    const random = createRandom(seed)
-    receiver.answer = (response) => response.writeHead(random() < REFUSED ? 500 : 204).end()
-    const input = { url: receiver.url, events: ['turn.completed', 'turn.failed'] }
-    const hook = (await call(service.url, 'POST', '/v1/webhooks', input)).body
-    const sessions: string[] = []
-    const steps = [{ text: 'Done and done.', tokens_per_second: 20 }]
-    for (let count = 0; count < SESSIONS; count++) sessions.push(await createScriptedSession(service.url, steps))
-    await killRepeatedly(sessions, random)
-    const { db } = service.platform.deps
-    await waitFor(async () => (await db.turn.count({ where: { finishedAt: null } })) === 0, 'all turns to end')
-    await waitFor(async () => (await db.webhookLane.count()) === 0, 'all deliveries')
+describe('webhooks and budgets, while processes with API and worker are killed', () => {
+  it.each(seedsOf('webhookKills'))(
+    `get each event, in order, and count each call, ${KILLS} times (SEED=%i)`,
+    async (seed) => {
+      const random = createRandom(seed)
+      receiver.answer = (response) => response.writeHead(random() < REFUSED ? 500 : 204).end()
+      const input = { url: receiver.url, events: ['turn.completed', 'turn.failed'] }
+      const hook = (await call(service.url, 'POST', '/v1/webhooks', input)).body
+      const sessions: string[] = []
+      const steps = [{ text: 'Done and done.', tokens_per_second: 20 }]
+      for (let count = 0; count < SESSIONS; count++) sessions.push(await createScriptedSession(service.url, steps))
+      const large = await addBudget({ scope: 'organization', limit_tokens: 1_000_000 })
+      const small = await addBudget({ scope: 'session', session_id: sessions[0], limit_tokens: SMALL })
+      await killRepeatedly(sessions, random)
+      const { db } = service.platform.deps
+      await waitFor(async () => (await db.turn.count({ where: { finishedAt: null } })) === 0, 'all turns to end')
+      await expectExact(large, small)
+      await waitFor(async () => (await db.webhookLane.count()) === 0, 'all deliveries')
 
-    const ends = await readEnds()
-    expect(ends.length).toBeGreaterThan(KILLS)
-    expect(receiver.received.every((one) => isVerified(hook.secret, one))).toBe(true)
-    expectOncePerTurn()
-    expect(bySession(firstTold())).toEqual(bySession(ends))
-    const rows = await db.webhookDelivery.findMany({ select: { status: true } })
-    expect(rows).toEqual(ends.map(() => ({ status: 'delivered' })))
-    const repeated = receiver.received.length - ends.length
-    process.stdout.write(`${KILLS} kills, seed ${seed}: ${ends.length} events, ${repeated} requests more\n`)
-  })
+      const ends = await readEnds()
+      expect(ends.length).toBeGreaterThan(KILLS)
+      expect(receiver.received.every((one) => isVerified(hook.secret, one))).toBe(true)
+      expectOncePerTurn()
+      expect(bySession(firstTold())).toEqual(bySession(ends))
+      const rows = await db.webhookDelivery.findMany({ select: { status: true } })
+      expect(rows).toEqual(ends.map(() => ({ status: 'delivered' })))
+      const repeated = receiver.received.length - ends.length
+      process.stdout.write(`${KILLS} kills, seed ${seed}: ${ends.length} events, ${repeated} requests more\n`)
+    },
+  )
 })
+
+/** Creates a budget. Returns its path. */
+async function addBudget(input: object): Promise<string> {
+  const { status, body } = await call(service.url, 'POST', '/v1/budgets', input)
+  expect({ status, body }).toMatchObject({ status: 201 })
+  return `/v1/budgets/${body.id}`
+}
+
+/** Expects that nothing is reserved, that each call that ended is counted once, and that the small budget held. */
+async function expectExact(large: string, small: string): Promise<void> {
+  const [all, one, usage] = await Promise.all(
+    [large, small, '/v1/usage'].map(async (path) => (await call(service.url, 'GET', path)).body),
+  )
+  const turns = await service.platform.deps.db.turn.aggregate({ _sum: { inputTokens: true, outputTokens: true } })
+  const used = Number(turns._sum.inputTokens) + Number(turns._sum.outputTokens)
+  expect(usage.total.input_tokens + usage.total.output_tokens).toBe(used)
+  expect([all, one]).toMatchObject([{ reserved_tokens: 0 }, { reserved_tokens: 0 }])
+  // A killed call counts with what it may have used: at most its input and what it streamed.
+  expect(all.spent_tokens).toBeGreaterThanOrEqual(used)
+  expect(all.spent_tokens).toBeLessThanOrEqual(used + KILLS * SESSIONS * MOST_OF_CALL)
+  expect(one.spent_tokens).toBeLessThanOrEqual(SMALL)
+  const refused = await service.platform.deps.db.turn.count({ where: { errorCode: 'budget_exceeded' } })
+  expect(refused).toBeGreaterThan(0)
+  process.stdout.write(
+    `budgets: ${used} tokens in usage, ${all.spent_tokens} counted, ${one.spent_tokens} of ${SMALL}\n`,
+  )
+}
 
 /** The events in the order in which the receiver first got each. */
 function firstTold() {

@@ -210,6 +210,43 @@ describe('the cost of a session', () => {
   })
 })
 
+describe('a budget in USD', () => {
+  it('counts calls by their prices, and refuses those whose price is unknown, unless the installation lets them pass', async () => {
+    const fake = await startProvider(chatCompletions, () => ({ text: ['Hi.'] }))
+    const provider = await addProvider('openai_completions', fake.baseUrl)
+    const known = await addModel(provider, 'gpt-5-mini')
+    const agent = { name: 'A', system_prompt: 'B', default_model_id: await addModel(provider, 'a-model-of-nobody') }
+    const session = await createSession(service.url, agent)
+    const { agent_id } = await get(`/v1/sessions/${session}`)
+    const budget = (await post('/v1/budgets', { scope: 'agent', agent_id, limit_usd: '0.5' })).body
+    const turn = async (more: Record<string, unknown> = {}) => (await ask(session, textMessage('Hi', more))).body.turn
+    const task = () =>
+      call(
+        service.url,
+        'POST',
+        '/v1/chat/completions',
+        { model: agent_id, messages: [{ role: 'user', content: 'A title' }] },
+        { 'X-Task': 'title' },
+      )
+
+    expect(await turn()).toMatchObject({ status: 'failed', error_code: 'price_unknown' })
+    expect(await task()).toMatchObject({
+      status: 409,
+      body: { error: { message: /price of the agent's model is unknown/ } },
+    })
+    expect(await turn({ controls: { model_id: known } })).toMatchObject({ status: 'completed', cost_usd: '0.00000775' })
+    const { limits } = service.platform.deps
+    Object.assign(limits, { mayBeUnpriced: true })
+    expect(await turn()).toMatchObject({ status: 'completed', cost_usd: null })
+    expect((await task()).status).toBe(200)
+    expect(await get(`/v1/budgets/${budget.id}`)).toMatchObject({ spent_usd: '0.00000775', reserved_usd: '0' })
+    const { total } = await get(`/v1/usage?agent_id=${agent_id}`)
+    expect(total).toMatchObject({ calls: 3, unpriced_calls: 2, cost_usd: '0.00000775' })
+    Object.assign(limits, { mayBeUnpriced: false })
+    await fake.close()
+  })
+})
+
 describe('what a provider says', () => {
   it('is recorded, whatever its characters and however much it counts', async () => {
     const fake = await startProvider(responses, [

@@ -155,6 +155,26 @@ describe('Chat Completions', () => {
     expect((await call(api, 'GET', `/v1/sessions?agent_id=${agent}`)).body.total).toBe(0)
   })
 
+  it('count the tokens of tasks, and refuse tasks when a budget is used up', async () => {
+    const agent = await agentOf([], { default_model_id: await modelId(api, 'llmsim-echo') })
+    const ask = () => complete(agent, [user('### Task:\nA title')], {}, { 'X-Task': 'title_generation' })
+    const { usage } = (await ask()).body
+    const sums = { input_tokens: usage.prompt_tokens, output_tokens: usage.completion_tokens }
+    const used = (await call(api, 'GET', `/v1/usage?agent_id=${agent}&group_by=session`)).body
+    expect(used).toMatchObject({ total: { calls: 1, ...sums }, data: [{ session_id: null, calls: 1 }] })
+    expect((await call(api, 'GET', `/v1/agents/${agent}`)).body.usage).toMatchObject(sums)
+
+    const limit = 2 * usage.total_tokens
+    const input = { scope: 'agent', agent_id: agent, limit_tokens: limit, period: 'day' }
+    const budget = (await call(api, 'POST', '/v1/budgets', input)).body
+    expect((await ask()).status).toBe(200)
+    expect((await call(api, 'GET', `/v1/budgets/${budget.id}`)).body).toMatchObject({ spent_tokens: limit })
+    expect(await ask()).toMatchObject({
+      status: 409,
+      body: { error: { message: `The agent's budget of ${limit} tokens a day is used up` } },
+    })
+  })
+
   it('continue a session of this service by its own id', async () => {
     const agent = await agentOf([{ text: 'One.' }])
     const session = await createSession(api, undefined, { agent_id: agent })

@@ -95,6 +95,43 @@ ALTER TABLE "budget_reservations" ADD CONSTRAINT "budget_reservations_budget_id_
 -- AddForeignKey
 ALTER TABLE "budget_reservations" ADD CONSTRAINT "budget_reservations_turn_id_fkey" FOREIGN KEY ("turn_id") REFERENCES "turns"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
+-- Copied from prisma/functions/add_usage.sql, which has the manual.
+CREATE OR REPLACE FUNCTION add_usage(
+  p_organization_id uuid, p_session_id uuid, p_agent_id uuid, p_user_id uuid, p_api_key_id uuid, p_model text, p_at timestamptz,
+  p_input_tokens bigint, p_output_tokens bigint, p_cache_read_tokens bigint, p_cache_creation_tokens bigint, p_cost_usd numeric
+)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_nobody CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
+BEGIN
+  IF p_agent_id IS NOT NULL THEN
+    UPDATE agents SET
+      input_tokens = input_tokens + p_input_tokens,
+      output_tokens = output_tokens + p_output_tokens,
+      cache_read_tokens = cache_read_tokens + p_cache_read_tokens,
+      cache_creation_tokens = cache_creation_tokens + p_cache_creation_tokens,
+      cost_usd = cost_usd + p_cost_usd
+    WHERE organization_id = p_organization_id AND id = p_agent_id;
+  END IF;
+  INSERT INTO usage_hours (
+    organization_id, hour, session_id, agent_id, user_id, api_key_id, model, calls, unpriced_calls, input_tokens,
+    output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd
+  )
+  VALUES (
+    p_organization_id, date_trunc('hour', p_at, 'UTC'), coalesce(p_session_id, v_nobody), coalesce(p_agent_id, v_nobody),
+    coalesce(p_user_id, v_nobody), coalesce(p_api_key_id, v_nobody), coalesce(p_model, ''), 1, (p_cost_usd IS NULL)::integer,
+    p_input_tokens, p_output_tokens, p_cache_read_tokens, p_cache_creation_tokens, coalesce(p_cost_usd, 0)
+  )
+  ON CONFLICT (organization_id, hour, session_id, agent_id, user_id, api_key_id, model) DO UPDATE SET
+    calls = usage_hours.calls + 1,
+    unpriced_calls = usage_hours.unpriced_calls + excluded.unpriced_calls,
+    input_tokens = usage_hours.input_tokens + excluded.input_tokens,
+    output_tokens = usage_hours.output_tokens + excluded.output_tokens,
+    cache_read_tokens = usage_hours.cache_read_tokens + excluded.cache_read_tokens,
+    cache_creation_tokens = usage_hours.cache_creation_tokens + excluded.cache_creation_tokens,
+    cost_usd = usage_hours.cost_usd + excluded.cost_usd;
+END $$;
+
 -- Copied from prisma/functions/budgets_counting.sql, which has the manual.
 CREATE OR REPLACE FUNCTION budgets_counting(p_turn turns) RETURNS SETOF uuid LANGUAGE sql STABLE AS $$
   SELECT b.id FROM (VALUES
@@ -104,15 +141,13 @@ CREATE OR REPLACE FUNCTION budgets_counting(p_turn turns) RETURNS SETOF uuid LAN
   JOIN budgets b ON b.organization_id = p_turn.organization_id AND b.scope = place.scope AND b.scope_id = place.id
 $$;
 
--- Copied from prisma/functions/budgets_of_turn.sql, which has the manual.
-CREATE OR REPLACE FUNCTION budgets_of_turn(p_turn_id uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
+-- Copied from prisma/functions/lock_budgets.sql, which has the manual.
+CREATE OR REPLACE FUNCTION lock_budgets(p_turn turns) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
   v_ids uuid[];
   v_now timestamp := clock_timestamp() AT TIME ZONE 'UTC';
 BEGIN
-  v_ids := ARRAY(
-    SELECT budget FROM turns t CROSS JOIN LATERAL budgets_counting(t) AS budget WHERE t.id = p_turn_id
-  );
+  v_ids := ARRAY(SELECT budgets_counting(p_turn));
   IF cardinality(v_ids) = 0 THEN
     RETURN v_ids;
   END IF;
@@ -135,7 +170,6 @@ DECLARE
   v_status turn_status;
   v_fence bigint;
   v_claims integer := 0;
-  v_nobody CONSTANT uuid := '00000000-0000-0000-0000-000000000000';
   v_ts timestamptz(3);
   v_event record;
   v_sequence integer;
@@ -283,39 +317,15 @@ BEGIN
       cost_usd = cost_usd + v_cost_usd
     WHERE id = p_session_id;
   END IF;
-  IF v_announced ?| '{usage,cost_usd}' AND v_session.agent_id IS NOT NULL THEN
-    UPDATE agents SET
-      input_tokens = input_tokens + v_input_tokens,
-      output_tokens = output_tokens + v_output_tokens,
-      cache_read_tokens = cache_read_tokens + v_cache_read_tokens,
-      cache_creation_tokens = cache_creation_tokens + v_cache_creation_tokens,
-      cost_usd = cost_usd + v_cost_usd
-    WHERE organization_id = v_session.organization_id AND id = v_session.agent_id;
-  END IF;
-
   IF v_announced ?| '{usage,cost_usd}' THEN
-    INSERT INTO usage_hours (
-      organization_id, hour, session_id, agent_id, user_id, api_key_id, model, calls, unpriced_calls, input_tokens,
-      output_tokens, cache_read_tokens, cache_creation_tokens, cost_usd
-    )
-    VALUES (
-      v_session.organization_id, date_trunc('hour', v_ts, 'UTC'), p_session_id, coalesce(v_session.agent_id, v_nobody),
-      coalesce(v_turn.user_id, v_nobody), coalesce(v_turn.api_key_id, v_nobody), coalesce(v_announced ->> 'model', ''),
-      1, (v_cost_usd IS NULL)::integer, v_input_tokens, v_output_tokens, v_cache_read_tokens, v_cache_creation_tokens,
-      coalesce(v_cost_usd, 0)
-    )
-    ON CONFLICT (organization_id, hour, session_id, agent_id, user_id, api_key_id, model) DO UPDATE SET
-      calls = usage_hours.calls + 1,
-      unpriced_calls = usage_hours.unpriced_calls + excluded.unpriced_calls,
-      input_tokens = usage_hours.input_tokens + excluded.input_tokens,
-      output_tokens = usage_hours.output_tokens + excluded.output_tokens,
-      cache_read_tokens = usage_hours.cache_read_tokens + excluded.cache_read_tokens,
-      cache_creation_tokens = usage_hours.cache_creation_tokens + excluded.cache_creation_tokens,
-      cost_usd = usage_hours.cost_usd + excluded.cost_usd;
-    PERFORM settle_budgets(p_turn_id, p_step, v_cost_usd, v_input_tokens + v_output_tokens);
+    PERFORM add_usage(
+      v_session.organization_id, p_session_id, v_session.agent_id, v_turn.user_id, v_turn.api_key_id, v_announced ->> 'model', v_ts,
+      v_input_tokens, v_output_tokens, v_cache_read_tokens, v_cache_creation_tokens, v_cost_usd
+    );
+    PERFORM settle_budgets(t, p_step, v_cost_usd, v_input_tokens + v_output_tokens) FROM turns t WHERE id = p_turn_id;
   END IF;
   IF v_has_ended THEN
-    PERFORM settle_budgets(p_turn_id, NULL, NULL, NULL);
+    PERFORM settle_budgets(t, NULL, NULL, NULL) FROM turns t WHERE id = p_turn_id;
   END IF;
   IF v_has_ended OR v_turn_status = 'waiting' THEN
     PERFORM note_organization_event(
@@ -339,13 +349,14 @@ CREATE OR REPLACE FUNCTION reserve_budgets(
 )
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
+  v_turn turns;
   v_ids uuid[];
   v_room record;
   v_least bigint := least(p_least_tokens, p_output_tokens);
   v_granted bigint;
 BEGIN
   -- Held until the reservation is committed, so that the turn's end finds it.
-  PERFORM 1 FROM turns WHERE id = p_turn_id AND finished_at IS NULL AND status <> 'waiting' FOR SHARE;
+  SELECT * INTO v_turn FROM turns WHERE id = p_turn_id AND finished_at IS NULL AND status <> 'waiting' FOR SHARE;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'ended');
   END IF;
@@ -355,9 +366,9 @@ BEGIN
   ) THEN
     RETURN jsonb_build_object('outcome', 'fenced');
   END IF;
-  v_ids := budgets_of_turn(p_turn_id);
+  v_ids := lock_budgets(v_turn);
   IF EXISTS (SELECT FROM budget_reservations WHERE turn_id = p_turn_id AND step = p_step) THEN
-    PERFORM settle_budgets(p_turn_id, p_step, NULL, NULL);
+    PERFORM settle_budgets(v_turn, p_step, NULL, NULL);
   END IF;
   IF p_input_usd IS NULL AND NOT p_may_be_unpriced THEN
     SELECT id INTO v_room FROM budgets WHERE id = ANY (v_ids) AND is_in_usd LIMIT 1;
@@ -389,7 +400,7 @@ BEGIN
     IF v_room.room_alone >= v_least THEN
       RETURN jsonb_build_object('outcome', 'busy', 'budget', v_room.id);
     END IF;
-    PERFORM spend_budgets(p_turn_id, jsonb_build_array(
+    PERFORM spend_budgets(v_turn, jsonb_build_array(
       jsonb_build_object('budget_id', v_room.id, 'amount', 0, 'is_reached', true)
     ));
     RETURN jsonb_build_object('outcome', 'reached', 'budget', v_room.id);
@@ -407,18 +418,18 @@ BEGIN
 END $$;
 
 -- Copied from prisma/functions/settle_budgets.sql, which has the manual.
-CREATE OR REPLACE FUNCTION settle_budgets(p_turn_id uuid, p_step text, p_usd numeric, p_tokens bigint)
+CREATE OR REPLACE FUNCTION settle_budgets(p_turn turns, p_step text, p_usd numeric, p_tokens bigint)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_ids uuid[];
   v_spent jsonb;
 BEGIN
   IF p_tokens IS NULL AND NOT EXISTS (
-    SELECT FROM budget_reservations WHERE turn_id = p_turn_id AND step = coalesce(p_step, step)
+    SELECT FROM budget_reservations WHERE turn_id = p_turn.id AND step = coalesce(p_step, step)
   ) THEN
     RETURN;
   END IF;
-  v_ids := budgets_of_turn(p_turn_id);
+  v_ids := lock_budgets(p_turn);
   IF p_tokens IS NOT NULL THEN
     SELECT jsonb_agg(jsonb_build_object(
       'budget_id', id, 'amount', CASE WHEN is_in_usd THEN coalesce(p_usd, 0) ELSE p_tokens END
@@ -430,25 +441,25 @@ BEGIN
       FROM budget_reservations r CROSS JOIN LATERAL (
         SELECT coalesce(sum(ceil(octet_length(e.data ->> 'delta') / 3.0)), 0) AS tokens FROM events e
         WHERE e.turn_id = r.turn_id AND e.step = r.step AND e.type IN ('output.message.delta', 'reason.thinking.delta')
-          AND e.session_id = (SELECT session_id FROM turns WHERE id = p_turn_id)
+          AND e.session_id = p_turn.session_id
           AND e.sequence > (
             SELECT max(sequence) FROM events s
             WHERE s.turn_id = r.turn_id AND s.step = r.step AND s.type = 'output.message.started'
-              AND s.session_id = e.session_id AND s.sequence > (SELECT input_sequence FROM turns WHERE id = p_turn_id)
+              AND s.session_id = e.session_id AND s.sequence > p_turn.input_sequence
           )
       ) AS streamed
-      WHERE r.turn_id = p_turn_id AND r.step = coalesce(p_step, r.step)
+      WHERE r.turn_id = p_turn.id AND r.step = coalesce(p_step, r.step)
       GROUP BY r.budget_id
     ) AS lost;
   END IF;
-  DELETE FROM budget_reservations WHERE turn_id = p_turn_id AND step = coalesce(p_step, step);
+  DELETE FROM budget_reservations WHERE turn_id = p_turn.id AND step = coalesce(p_step, step);
   IF v_spent IS NOT NULL THEN
-    PERFORM spend_budgets(p_turn_id, v_spent);
+    PERFORM spend_budgets(p_turn, v_spent);
   END IF;
 END $$;
 
 -- Copied from prisma/functions/spend_budgets.sql, which has the manual.
-CREATE OR REPLACE FUNCTION spend_budgets(p_turn_id uuid, p_spent jsonb) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION spend_budgets(p_turn turns, p_spent jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_budget record;
   v_told smallint;
@@ -466,8 +477,7 @@ BEGIN
     CONTINUE WHEN v_told <= v_budget.told;
     UPDATE budgets SET told = v_told WHERE id = v_budget.id;
     PERFORM note_organization_event(
-      v_budget.organization_id, 'budget.reached',
-      (SELECT agent_id FROM turns WHERE id = p_turn_id), NULL, NULL, jsonb_build_object(
+      v_budget.organization_id, 'budget.reached', p_turn.agent_id, NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
         'budget_id', 'budget_' || replace(v_budget.id::text, '-', ''),
         'scope', v_budget.scope,
         'percent', v_told,
@@ -476,8 +486,8 @@ BEGIN
         'spent', trim_scale(v_budget.spent)::text,
         'period', v_budget.period,
         'on_reached', v_budget.on_reached,
-        'turn_id', 'turn_' || replace(p_turn_id::text, '-', '')
-      )
+        'turn_id', 'turn_' || replace(p_turn.id::text, '-', '')
+      ))
     );
   END LOOP;
 END $$;

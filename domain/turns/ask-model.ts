@@ -1,21 +1,27 @@
 import type { TokenUsage } from '../../contract/kit/common.ts'
 import type { AgentId } from '../../contract/kit/ids.ts'
-import type { Deps } from '../conversation/deps.ts'
+import { requireActiveAgent } from '../agents/check.ts'
 import type { Actor } from '../kit/actor.ts'
 import { badGateway, invalid } from '../kit/errors.ts'
 import { newUuid, toId } from '../kit/ids.ts'
 import type { CatalogueModel } from '../models/llm/catalogue.ts'
+import { costOf } from '../models/llm/cost.ts'
 import { ModelError } from '../models/llm/model.ts'
+import { findProfile } from '../models/llm/profiles/find.ts'
 import { readDefaultModelId, readModel } from '../models/llm/read-models.ts'
 import { openModel } from '../models/llm-providers/open-model.ts'
-import { requireActiveAgent } from './check.ts'
+import { chargeLoneCall, refuseOverBudget } from '../spending/lone-call.ts'
+import type { Deps } from './deps.ts'
 
 /** Number of characters after which an answer is cut. */
 const MAX_ANSWER = 64 * 1024
+/** Limit on the tokens of an answer. */
+const MAX_TOKENS = 16_384
 
 /**
  * Asks the model of an agent one question outside of all sessions: without the agent's prompt and tools, and without a
- * record. Throws `invalid` for an agent that is not active or has no model, and `bad_gateway` for a failure of the provider.
+ * record but its usage. Throws `invalid` for an agent that is not active or has no model, `quota_exceeded` when a budget is
+ * used up, and `bad_gateway` for a failure of the provider.
  */
 export async function askModel(
   deps: Deps,
@@ -26,6 +32,9 @@ export async function askModel(
 ): Promise<{ text: string; usage: TokenUsage | undefined }> {
   const agent = await requireActiveAgent(deps, actor, agentId, 'model')
   const model = await modelOf(deps, actor, agent.defaultModelId)
+  const profile = findProfile(model.provider.type, model.name)
+  const payer = { actor, agentId: agent.id }
+  await refuseOverBudget(deps, payer, profile?.cost !== undefined || deps.limits.mayBeUnpriced)
   const id = toId('message', newUuid())
   const asked = { id, role: 'user' as const, session_id: toId('session', newUuid()), sequence: 1 }
   const parts = openModel(
@@ -36,6 +45,7 @@ export async function askModel(
     systemPrompt: '',
     messages: [{ ...asked, content: [{ type: 'text', text: question }], created_at: new Date().toISOString() }],
     tools: [],
+    maxOutputTokens: MAX_TOKENS,
     callIndex: 0,
     failures: 0,
     signal,
@@ -44,15 +54,16 @@ export async function askModel(
   let usage: TokenUsage | undefined
   try {
     for await (const part of parts) {
-      if (part.type === 'text') text += part.delta
+      if (part.type === 'text' && text.length < MAX_ANSWER) text += part.delta
       if (part.type === 'finish') usage = part.usage
-      if (text.length > MAX_ANSWER) break
     }
   } catch (error) {
     if (signal.aborted) throw badGateway('The model did not answer in time')
     if (error instanceof ModelError) throw badGateway(error.message)
     throw error
   }
+  if (usage !== undefined)
+    await chargeLoneCall(deps, payer, { model: model.name, usage, costUsd: costOf(profile, usage) })
   return { text: text.slice(0, MAX_ANSWER), usage }
 }
 

@@ -1,14 +1,12 @@
 -- Locks the budgets that a turn counts towards, in the order of their ids, and begins their current periods. Times are UTC.
 -- Returns their ids, and an empty list without a lock if there are none.
 
-CREATE OR REPLACE FUNCTION budgets_of_turn(p_turn_id uuid) RETURNS uuid[] LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION lock_budgets(p_turn turns) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
   v_ids uuid[];
   v_now timestamp := clock_timestamp() AT TIME ZONE 'UTC';
 BEGIN
-  v_ids := ARRAY(
-    SELECT budget FROM turns t CROSS JOIN LATERAL budgets_counting(t) AS budget WHERE t.id = p_turn_id
-  );
+  v_ids := ARRAY(SELECT budgets_counting(p_turn));
   IF cardinality(v_ids) = 0 THEN
     RETURN v_ids;
   END IF;
