@@ -87,7 +87,8 @@ it('runs as many turns at once as an organization and an agent may, in the order
 })
 
 it('shows in Temporal that a turn waits for a place, ends its workflow with it, and begins the next one', async () => {
-  await service.startWorker()
+  const pool = createWorkerPool(service, 1)
+  await pool.fill()
   const create = () => createScriptedSession(service.url, [MUTE])
   const sessions = await Promise.all(Array.from({ length: CAP + 2 }, create))
   const turns: string[] = []
@@ -110,4 +111,5 @@ it('shows in Temporal that a turn waits for a place, ends its workflow with it, 
   await waitFor(async () => (await listTurns(service.url, last))[0].status === 'active', 'the last turn to begin')
   for (const id of sessions.slice(1)) await cancel(service.url, id)
   expect(await service.platform.deps.db.turn.count({ where: { admission: { not: null } } })).toBe(0)
+  await pool.killAll()
 })
