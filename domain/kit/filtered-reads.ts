@@ -16,8 +16,9 @@ const queue = createFairQueue(AT_ONCE, WAIT_MS, { maxWaiting: 100, maxWaitingOfO
 
 /**
  * Reads by filters that few or many rows may match: a few reads at once, each statement within 5 s, and by indexes even
- * where Postgres expects to read most of a table, as it knows nothing of one organization's part. Throws
- * `unprocessable` when the time is over, `too_many` when no slot becomes free.
+ * where Postgres expects to read most of a table, as it knows nothing of one organization's part. Each statement is
+ * planned for its values: a plan for any word takes a common one for rare. Throws `unprocessable` when the time is over,
+ * `too_many` when no slot becomes free.
  */
 export async function readFiltered<T>(
   deps: Deps,
@@ -29,7 +30,8 @@ export async function readFiltered<T>(
     deps.db.$transaction(
       async (db) => {
         await db.$queryRaw`
-          SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true), set_config('enable_seqscan', 'off', true)`
+          SELECT set_config('statement_timeout', ${`${STATEMENT_MS}`}, true), set_config('enable_seqscan', 'off', true),
+            set_config('plan_cache_mode', 'force_custom_plan', true)`
         return read(db)
       },
       { timeout: TRANSACTION_MS },
