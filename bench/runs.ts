@@ -5,7 +5,7 @@ import { goal, print } from './report.ts'
 import type { Ground } from './site.ts'
 import { median } from './statistics.ts'
 import { addAgent, createTenant } from './tenant.ts'
-import { addSessions, type Ledger, openLedger, sayToAll, waitUntilBegun } from './waiting-turns.ts'
+import { addSessions, type Ledger, openLedger, sayToAll, waitUntilAttended, waitUntilBegun } from './waiting-turns.ts'
 
 /** TURNS=<n> makes it shorter. */
 const TURNS = Number(process.env.TURNS ?? 1_000_000)
@@ -115,6 +115,7 @@ async function timeCancel(url: string, ledger: Ledger): Promise<boolean> {
   const sessions = await addSessions([{ tenant, agentId }], RUNNING)
   await sayToAll(sessions)
   const begun = await waitUntilBegun(ledger, RUNNING, BEGIN_MS)
+  await waitUntilAttended(ledger)
   const { ms, result } = await timed(() => tenant.ask('POST', '/v1/turns/cancel', { agent_id: agentId }))
   const { all } = await ledger.unfinished()
   print(`${begun} running turns: ${JSON.stringify(result)} after ${(ms / 1000).toFixed(2)} s, ${all} left`)

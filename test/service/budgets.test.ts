@@ -90,6 +90,24 @@ describe('a budget that stops turns', () => {
     expect(spent_tokens).toBeLessThan(10_000)
   })
 
+  it('counts what was streamed of calls that are cancelled together, and is free again', async () => {
+    const steps = [{ text: 'word '.repeat(5000), tokens_per_second: 50 }]
+    const agents = [await createScriptedAgent(api, steps), await createScriptedAgent(api, steps)]
+    const sessions = await Promise.all(Array.from({ length: 30 }, (_, index) => addSession(agents[index % 2] ?? '')))
+    const scopes = agents.map((agent_id) => ({ scope: 'agent', agent_id }))
+    const budgets = await Promise.all(
+      [{ scope: 'organization' }, ...scopes].map((scope) => addBudget({ ...scope, limit_tokens: 10_000_000 })),
+    )
+    await Promise.all(sessions.map((session) => post(api, session)))
+    for (const session of sessions) await waitForEvent(api, session, 'output.message.delta')
+    const { body } = await call(api, 'POST', '/v1/turns/cancel', { status: ['active'] })
+    expect(body).toEqual({ cancelled: 30, more: false })
+    const [all = {}, ...ofAgents] = await Promise.all(budgets.map(budgetOf))
+    expect([all, ...ofAgents].map(({ reserved_tokens }) => reserved_tokens)).toEqual([0, 0, 0])
+    expect(all.spent_tokens).toBeGreaterThan(0)
+    expect(ofAgents.reduce((sum, { spent_tokens }) => sum + spent_tokens, 0)).toBe(all.spent_tokens)
+  })
+
   it('begins with what was used in its period, and a new period with nothing', async () => {
     const session = await createScriptedSession(api, [LONG, LONG, LONG])
     const { usage } = await runTurn(session)

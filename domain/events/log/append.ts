@@ -100,19 +100,23 @@ const mayShare = (append: StoredAppend, events: NewEvent[]): boolean =>
   append.events.length <= MAX_SHARED_LENGTH &&
   events.every(({ type, secrets }) => SHARING.has(type) && secrets === undefined)
 
-/** Records events of several turns of one session, in their order and in one round trip. */
+/** Events of a turn. */
+export type TurnEvents = { sessionId: string; turnId: string; events: NewEvent[] }
+
+/** Records events of several turns, in their order and in one round trip. */
 export async function recordEventsOf(
   deps: Deps,
   db: Prisma.TransactionClient,
-  sessionId: string,
-  turns: { turnId: string; events: NewEvent[] }[],
+  turns: TurnEvents[],
 ): Promise<Appended[]> {
+  const sessions = turns.map(({ sessionId }) => sessionId)
   const ids = turns.map(({ turnId }) => turnId)
   const stored = turns.map(({ events }) => toStored(events))
   const rows = await db.$queryRaw<{ result: Recorded }[]>`
-    SELECT record_events(${sessionId}::uuid, turn.id, NULL, NULL, turn.events::jsonb) AS result
-    FROM unnest(${ids}::uuid[], ${stored}::text[]) WITH ORDINALITY AS turn (id, events, place) ORDER BY turn.place`
-  return turns.map(({ turnId, events }, index) => toAppended(deps, { sessionId, turnId }, events, rows[index]?.result))
+    SELECT record_events(turn.session, turn.id, NULL, NULL, turn.events::jsonb) AS result
+    FROM unnest(${sessions}::uuid[], ${ids}::uuid[], ${stored}::text[]) WITH ORDINALITY AS turn (session, id, events, place)
+    ORDER BY turn.place`
+  return turns.map((turn, index) => toAppended(deps, turn, turn.events, rows[index]?.result))
 }
 
 /** Returns the parameter p_events of record_events. */

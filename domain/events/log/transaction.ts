@@ -2,20 +2,27 @@ import type { WireEvent } from '../../../contract/events.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { publishEvents } from '../live/live-stream.ts'
-import { type Appended, type NewEvent, recordEvents, recordEventsOf, type Writer } from './append.ts'
+import { type Appended, type NewEvent, recordEvents, recordEventsOf, type TurnEvents, type Writer } from './append.ts'
 
-/** Session whose record no one else can change until the transaction ends. */
-export type LockedSession = {
+/** Sessions whose records no one else can change until the transaction ends. */
+export type LockedSessions = {
+  sessions: { id: string; agentId: string | null }[]
+  db: Prisma.TransactionClient
+  /** Appends events of many turns, in their order, and publishes them after the commit. */
+  appendOf(turns: TurnEvents[]): Promise<Appended[]>
+}
+
+/** One such session. */
+export type LockedSession = LockedSessions & {
   id: string
   agentId: string | null
-  db: Prisma.TransactionClient
   /** Appends like `appendEvents`, but publishes the events after the commit. */
   append(turnId: string, events: NewEvent[], attempt?: Writer['attempt']): Promise<Appended>
-  /** Appends events of many turns, in their order, and publishes them after the commit. */
-  appendOf(turns: { turnId: string; events: NewEvent[] }[]): Promise<Appended[]>
   /** Publishes events that were recorded by other means, together with the appended ones. */
   publish(turnId: string, events: WireEvent[]): void
 }
+
+type Published = [place: { sessionId: string; turnId: string }, events: WireEvent[]][]
 
 const TIMEOUT_MS = 15_000
 const MAX_WAIT_MS = 5_000
@@ -26,46 +33,57 @@ const MAX_WAIT_MS = 5_000
  */
 export const withLockedSession = <T>(
   deps: Deps,
-  where: { organizationId: string; sessionId: string },
+  { organizationId, sessionId }: { organizationId: string; sessionId: string },
   work: (session: LockedSession) => Promise<T>,
-): Promise<T | undefined> => deps.events.mutex(where.sessionId, () => runLocked(deps, where, work))
-
-async function runLocked<T>(
-  deps: Deps,
-  where: { organizationId: string; sessionId: string },
-  work: (session: LockedSession) => Promise<T>,
-): Promise<T | undefined> {
-  const published: [turnId: string, events: WireEvent[]][] = []
-  const result = await deps.db.$transaction(
-    async (db) => {
-      const rows = await db.$queryRaw<{ agentId: string | null }[]>`
-        SELECT agent_id AS "agentId" FROM sessions
-        WHERE id = ${where.sessionId}::uuid AND organization_id = ${where.organizationId}::uuid FOR NO KEY UPDATE`
-      const row = rows[0]
-      if (row === undefined) return undefined
+): Promise<T | undefined> =>
+  deps.events.mutex(sessionId, () =>
+    runLocked(deps, { organizationId, sessionIds: [sessionId] }, async (locked, published) => {
+      const [session] = locked.sessions
+      if (session === undefined) return undefined
       return work({
-        ...row,
-        id: where.sessionId,
-        db,
-        publish: (turnId, events) => void published.push([turnId, events]),
+        ...locked,
+        ...session,
+        publish: (turnId, events) => void published.push([{ sessionId, turnId }, events]),
         append: async (turnId, events, attempt) => {
-          const writer = { sessionId: where.sessionId, turnId, ...(attempt && { attempt }) }
-          const appended = await recordEvents(deps, db, writer, events)
-          if (appended.outcome === 'appended') published.push([turnId, appended.events])
-          return appended
-        },
-        appendOf: async (turns) => {
-          const appended = await recordEventsOf(deps, db, where.sessionId, turns)
-          for (const [index, { turnId }] of turns.entries()) {
-            const one = appended[index]
-            if (one?.outcome === 'appended') published.push([turnId, one.events])
-          }
+          const writer = { sessionId, turnId, ...(attempt && { attempt }) }
+          const appended = await recordEvents(deps, locked.db, writer, events)
+          if (appended.outcome === 'appended') published.push([writer, appended.events])
           return appended
         },
       })
+    }),
+  )
+
+/** Runs `work` in a transaction that locks the sessions that the organization has, in the order of their ids. */
+export const withLockedSessions = <T>(
+  deps: Deps,
+  where: { organizationId: string; sessionIds: string[] },
+  work: (sessions: LockedSessions) => Promise<T>,
+): Promise<T> => runLocked(deps, where, work)
+
+async function runLocked<T>(
+  deps: Deps,
+  { organizationId, sessionIds }: { organizationId: string; sessionIds: string[] },
+  work: (locked: LockedSessions, published: Published) => Promise<T>,
+): Promise<T> {
+  const published: Published = []
+  const result = await deps.db.$transaction(
+    async (db) => {
+      const sessions = await db.$queryRaw<LockedSessions['sessions']>`
+        SELECT id, agent_id AS "agentId" FROM sessions
+        WHERE id = ANY (${sessionIds}::uuid[]) AND organization_id = ${organizationId}::uuid ORDER BY id FOR NO KEY UPDATE`
+      const appendOf = async (turns: TurnEvents[]) => {
+        const appended = await recordEventsOf(deps, db, turns)
+        for (const [index, place] of turns.entries()) {
+          const one = appended[index]
+          if (one?.outcome === 'appended') published.push([place, one.events])
+        }
+        return appended
+      }
+      return work({ sessions, db, appendOf }, published)
     },
     { timeout: TIMEOUT_MS, maxWait: MAX_WAIT_MS },
   )
-  for (const [turnId, events] of published) publishEvents(deps, where.sessionId, turnId, events)
+  for (const [{ sessionId, turnId }, events] of published) publishEvents(deps, sessionId, turnId, events)
   return result
 }

@@ -1,24 +1,34 @@
 import type { SessionId, TurnId } from '../../../contract/kit/ids.ts'
 import type { CancelTurnResponse } from '../../../contract/turns.ts'
 import { atOnce } from '../../../lib/at-once.ts'
-import type { TurnAdmission, TurnStatus } from '../../../prisma/generated/client.ts'
+import type { Prisma, TurnAdmission, TurnStatus } from '../../../prisma/generated/client.ts'
 import type { NewEvent } from '../../events/log/append.ts'
-import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
+import {
+  type LockedSession,
+  type LockedSessions,
+  withLockedSession,
+  withLockedSessions,
+} from '../../events/log/transaction.ts'
 import type { Actor, OrganizationScope } from '../../kit/actor.ts'
-import { audit } from '../../kit/audit/entry.ts'
+import { type Audited, audit } from '../../kit/audit/entry.ts'
 import { noSession, notFound } from '../../kit/errors.ts'
 import { newUuid, toId } from '../../kit/ids.ts'
 import { presentUsage } from '../../kit/usage.ts'
 import { endOpenCalls } from '../calls.ts'
 import type { Deps } from '../deps.ts'
-import { nextTurn } from '../queue.ts'
 import { admitSoon } from '../run/turn-admission.ts'
 import { startTurnSoon } from '../start.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
 /** A cancelled turn, with the data to notify its workflow once the transaction is committed. */
-export type Cancelled = { turnId: string; wasRunning: boolean; admission: TurnAdmission | null; at: Date }
+export type Cancelled = {
+  turnId: string
+  sessionId: string
+  wasRunning: boolean
+  admission: TurnAdmission | null
+  at: Date
+}
 
 const NOTICES_AT_ONCE = 16
 
@@ -62,26 +72,58 @@ async function hasTurn(deps: Deps, where: { organizationId: string; sessionId: s
  * Cancels a session's unfinished turns, or only `turnIds`, and starts the next one in the queue. Their workflows
  * are still to be notified. Returns undefined without a session.
  */
-export async function cancelAndGoOn(
+async function cancelAndGoOn(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
   turnIds: string[] | undefined,
-  { reason = USER_REASON, actor = where }: { reason?: string; actor?: Actor | OrganizationScope },
+  { reason, actor = where }: { reason: string; actor?: Actor | OrganizationScope },
 ): Promise<Cancelled[] | undefined> {
-  const done = await withLockedSession(deps, where, async (session) => {
-    const cancelled = await cancelUnfinished(session, { turnIds, reason, afterwards: 'idles' })
-    const details = { session_id: toId('session', session.id) }
-    await audit(
-      session.db,
-      actor,
-      ...cancelled.map((one) => ({ action: 'turn.cancel', target: one.turnId, details }) as const),
-    )
-    // A turn that was not cancelled may now be at the head of the queue.
-    const next = cancelled.length === 0 ? null : await nextTurn(session.db, session.id)
-    return { cancelled, next: next && { ...where, turnId: next, agentId: session.agentId } }
+  const done = await withLockedSession(deps, where, (session) => endAndTell(session, actor, { turnIds, reason }))
+  return done && startNextOnes(deps, where.organizationId, done)
+}
+
+/**
+ * Cancels turns of several sessions in one transaction, and starts the next ones in their queues. Their workflows are
+ * still to be notified.
+ */
+export async function cancelOfSessions(
+  deps: Deps,
+  actor: Actor,
+  { sessionIds, turnIds }: { sessionIds: string[]; turnIds: string[] },
+): Promise<Cancelled[]> {
+  const { organizationId } = actor
+  const done = await withLockedSessions(deps, { organizationId, sessionIds }, async (sessions) => {
+    await lockEnds(sessions.db, turnIds)
+    return endAndTell(sessions, actor, { turnIds, reason: USER_REASON })
   })
-  if (done?.next) startTurnSoon(deps, done.next, 'early')
-  return done?.cancelled
+  return startNextOnes(deps, organizationId, done)
+}
+
+/** Locks what the ends of turns of several sessions change, in the order in which others lock it: turns, then budgets. */
+async function lockEnds(db: Prisma.TransactionClient, turnIds: string[]): Promise<void> {
+  await db.$queryRaw`SELECT 1 FROM turns WHERE id = ANY (${turnIds}::uuid[]) ORDER BY id FOR NO KEY UPDATE`
+  await db.$queryRaw`
+    SELECT 1 FROM budgets WHERE id IN (SELECT budgets_counting(t) FROM turns t WHERE t.id = ANY (${turnIds}::uuid[]))
+    ORDER BY id FOR NO KEY UPDATE`
+}
+
+async function endAndTell(
+  sessions: LockedSessions,
+  actor: Actor | OrganizationScope,
+  { turnIds, reason }: { turnIds: string[] | undefined; reason: string },
+): Promise<Ended> {
+  const ended = await endUnfinished(sessions, { turnIds, reason, afterwards: 'idles' })
+  const told = ended.cancelled.map(({ turnId, sessionId }): Audited => {
+    return { action: 'turn.cancel', target: turnId, details: { session_id: toId('session', sessionId) } }
+  })
+  await audit(sessions.db, actor, ...told)
+  return ended
+}
+
+/** Starts the turns that are now at the head of their queues. Returns the cancelled ones. */
+function startNextOnes(deps: Deps, organizationId: string, { cancelled, next }: Ended): Cancelled[] {
+  for (const turn of next) startTurnSoon(deps, { organizationId, ...turn }, 'early')
+  return cancelled
 }
 
 /**
@@ -102,6 +144,7 @@ type Cancellation = { reason: string; afterwards: 'idles' | 'goes_on' }
 
 type Unfinished = {
   id: string
+  sessionId: string
   status: TurnStatus
   admission: TurnAdmission | null
   iterations: number
@@ -111,72 +154,104 @@ type Unfinished = {
   cacheCreationTokens: bigint
 }
 
+type CancellationOf = { turnIds?: string[] | undefined } & Cancellation
+
 /**
  * Ends the session's unfinished turns, or only `turnIds`, as cancelled, oldest first. Each one keeps the part of its
  * answer that was streamed, and its open calls get results. With `idles` the session becomes idle when no turn follows.
  */
-export async function cancelUnfinished(
-  session: LockedSession,
-  { turnIds, ...cancellation }: { turnIds?: string[] | undefined } & Cancellation,
-): Promise<Cancelled[]> {
-  const turns: Unfinished[] = await session.db.turn.findMany({
-    where: { sessionId: session.id, finishedAt: null, ...(turnIds && { id: { in: turnIds } }) },
-    orderBy: { inputSequence: 'asc' },
+export const cancelUnfinished = async (session: LockedSession, cancellation: CancellationOf): Promise<Cancelled[]> =>
+  (await endUnfinished(session, cancellation)).cancelled
+
+/** The cancelled turns, and of each session that has lost one the turn that is to start next. */
+type Ended = { cancelled: Cancelled[]; next: { sessionId: string; turnId: string; agentId: string | null }[] }
+
+async function endUnfinished(
+  { sessions, db, appendOf }: LockedSessions,
+  { turnIds, ...cancellation }: CancellationOf,
+): Promise<Ended> {
+  const turns: Unfinished[] = await db.turn.findMany({
+    where: {
+      sessionId: { in: sessions.map(({ id }) => id) },
+      finishedAt: null,
+      ...(turnIds && { id: { in: turnIds } }),
+    },
+    orderBy: [{ sessionId: 'asc' }, { inputSequence: 'asc' }],
   })
-  const endings = await Promise.all(
-    turns.map(async (turn) => ({ turnId: turn.id, events: await cancelling(session, turn, cancellation) })),
+  const closing = await closeOpen(db, turns)
+  const appended = await appendOf(
+    turns.map((turn) => {
+      const events = [...(closing.get(turn.id) ?? []), ...cancelling(turn, cancellation)]
+      return { sessionId: turn.sessionId, turnId: turn.id, events }
+    }),
   )
-  const appended = await session.appendOf(endings)
-  return turns.flatMap(({ id, status, admission }, index) => {
+  const next = new Map<string, string | null>()
+  const cancelled = turns.flatMap(({ id, sessionId, status, admission }, index) => {
     const one = appended[index]
-    return one?.outcome === 'appended' ? [{ turnId: id, wasRunning: status !== 'queued', admission, at: one.at }] : []
+    if (one?.outcome !== 'appended') return []
+    next.set(sessionId, one.nextTurnId)
+    return [{ turnId: id, sessionId, wasRunning: status !== 'queued', admission, at: one.at }]
   })
+  return {
+    cancelled,
+    next: sessions.flatMap(({ id, agentId }) => {
+      const turnId = next.get(id)
+      return turnId ? [{ sessionId: id, turnId, agentId }] : []
+    }),
+  }
 }
 
-async function cancelling(
-  session: LockedSession,
-  turn: Unfinished,
-  { reason, afterwards }: Cancellation,
-): Promise<NewEvent[]> {
+function cancelling(turn: Unfinished, { reason, afterwards }: Cancellation): NewEvent[] {
   const usage = presentUsage(turn)
   const turn_id = toId('turn', turn.id)
-  // A queued turn has no partial answer and no open calls.
-  const open = turn.status === 'queued' ? [] : await closeOpen(session, turn.id)
   const cancelled: NewEvent = { type: 'turn.cancelled', data: { turn_id, reason, usage } }
-  if (afterwards === 'goes_on') return [...open, cancelled]
-  return [...open, cancelled, { type: 'session.idled', data: { turn_id, iterations: turn.iterations, usage } }]
+  if (afterwards === 'goes_on') return [cancelled]
+  return [cancelled, { type: 'session.idled', data: { turn_id, iterations: turn.iterations, usage } }]
 }
 
-const closeOpen = async (session: LockedSession, turnId: string): Promise<NewEvent[]> => [
-  ...(await interrupted(session, turnId)),
-  ...(await endOpenCalls(session.db, turnId, 'The turn was cancelled.')),
-]
+/**
+ * Returns events by turn that end its open calls, and that turn the streamed part of an interrupted answer into a message, so
+ * that it is not lost. A queued turn has neither.
+ */
+async function closeOpen(db: Prisma.TransactionClient, turns: Unfinished[]): Promise<Map<string, NewEvent[]>> {
+  const begun = turns.filter(({ status }) => status !== 'queued')
+  if (begun.length === 0) return new Map()
+  const rows = await db.$queryRaw<Open[]>`
+    SELECT t.id AS "turnId", t.controls #>> '{reasoning,effort}' AS effort, answer.*,
+      EXISTS (SELECT FROM events WHERE turn_id = t.id AND type = 'act.started') AS "hasCalls"
+    FROM turns t LEFT JOIN LATERAL (
+      SELECT last.step, last.exec_id AS "execId", last.data ->> 'model' AS model, reason.data -> 'metadata' AS "modelMetadata",
+        (SELECT string_agg(data ->> 'delta', '' ORDER BY sequence) FROM events
+          WHERE session_id = t.session_id AND sequence > last.sequence AND exec_id = last.exec_id
+            AND type = 'output.message.delta') AS text
+      FROM (
+        SELECT step, exec_id, sequence, data FROM events
+        WHERE session_id = t.session_id AND turn_id = t.id AND type = 'output.message.started'
+        ORDER BY sequence DESC LIMIT 1
+      ) AS last
+      JOIN events reason ON reason.turn_id = t.id AND reason.type = 'reason.started' AND reason.step = last.step
+      WHERE NOT EXISTS (
+        SELECT FROM events
+        WHERE turn_id = t.id AND type IN ('output.message.completed', 'reason.completed') AND step = last.step
+      )
+    ) AS answer ON true
+    WHERE t.id = ANY (${begun.map(({ id }) => id)}::uuid[])`
+  const closing = new Map<string, NewEvent[]>()
+  for (const { turnId, hasCalls, ...answer } of rows) {
+    const calls = hasCalls ? await endOpenCalls(db, turnId, 'The turn was cancelled.') : []
+    closing.set(turnId, [...interrupted(answer), ...calls])
+  }
+  return closing
+}
 
-/** Turns the streamed part of an interrupted answer into a message, so that the conversation does not lose it. */
-async function interrupted({ db, id: sessionId }: LockedSession, turnId: string): Promise<NewEvent[]> {
-  const [row] = await db.$queryRaw<Interrupted[]>`
-    SELECT last.step, last.exec_id AS "execId", last.data ->> 'model' AS model, reason.data -> 'metadata' AS "modelMetadata",
-      (SELECT controls #>> '{reasoning,effort}' FROM turns WHERE id = ${turnId}::uuid) AS effort,
-      (SELECT string_agg(data ->> 'delta', '' ORDER BY sequence) FROM events
-        WHERE session_id = ${sessionId}::uuid AND sequence > last.sequence AND exec_id = last.exec_id
-          AND type = 'output.message.delta') AS text
-    FROM (
-      SELECT step, exec_id, sequence, data FROM events
-      WHERE session_id = ${sessionId}::uuid AND turn_id = ${turnId}::uuid AND type = 'output.message.started'
-      ORDER BY sequence DESC LIMIT 1
-    ) AS last
-    JOIN events reason ON reason.turn_id = ${turnId}::uuid AND reason.type = 'reason.started' AND reason.step = last.step
-    WHERE NOT EXISTS (
-      SELECT FROM events
-      WHERE turn_id = ${turnId}::uuid AND type IN ('output.message.completed', 'reason.completed') AND step = last.step
-    )`
-  if (!row?.text) return []
-  const { step, execId, model, modelMetadata, effort, text } = row
-  const metadata = { model, ...(effort === null ? {} : { reasoning_effort: effort }), interrupted: true }
+function interrupted({ step, execId, model, modelMetadata, effort, text }: Partial<Interrupted>): NewEvent[] {
+  if (!text || !step || !execId) return []
+  const metadata = { model, ...(effort == null ? {} : { reasoning_effort: effort }), interrupted: true }
   const message = { id: toId('message', newUuid()), role: 'agent', content: [{ type: 'text', text }], metadata }
   return [{ type: 'output.message.completed', step, execId, data: { message, metadata: modelMetadata } }]
 }
 
+type Open = { turnId: string; hasCalls: boolean } & Partial<Interrupted>
 type Interrupted = {
   step: string
   execId: string
