@@ -36,6 +36,8 @@ const LISTS: [name: string, path: string][] = [
   ['sessions: a word of each', 'sessions?search=message'],
   ['sessions: a rare tag', 'sessions?tag=rare'],
 ]
+/** The index is read for all turns that have the word, to learn that they are too many to sort. */
+const COMMON = 'a word of each'
 const COUNTS: [name: string, path: string][] = [
   ['count: all', 'turns/counts?'],
   ['count: an agent', 'turns/counts?agent_id=AGENT'],
@@ -77,7 +79,8 @@ async function timeLists(url: string, pool: pg.Pool, texts: Record<string, strin
     print(
       `${name.padEnd(26)}${list.toFixed(1).padStart(6)}${key.toFixed(1).padStart(10)}   ${(list / (key + http)).toFixed(2)}`,
     )
-    if (path.includes('counts')) met.push(goal(list <= MAX_COUNT_MS, `${name} within ${MAX_COUNT_MS} ms`))
+    if (path.includes('counts') || name.includes(COMMON))
+      met.push(goal(list <= MAX_COUNT_MS, `${name} within ${MAX_COUNT_MS} ms`))
     else
       met.push(
         goal(list / (key + http) <= MAX_RATIO, `${name} within ${MAX_RATIO} times the page by key and a request`),
