@@ -3,7 +3,7 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
 import type { Deps } from '../kit/deps.ts'
 import { quotaExceeded } from '../kit/errors.ts'
-import { nameReached } from './raise.ts'
+import { lockBudgets, nameReached } from './raise.ts'
 
 /** Who pays for a model call outside of all turns. */
 export type Payer = { actor: Actor; agentId: string }
@@ -16,16 +16,15 @@ export type Used = { model: string; usage: TokenUsage; costUsd: string | null }
  * false. Such a call is not reserved: it is small, and the next one is refused.
  */
 export async function refuseOverBudget({ db }: Pick<Deps, 'db'>, payer: Payer, isPriced: boolean): Promise<void> {
-  const ids = Prisma.sql`(SELECT lock_budgets(${rowOf(payer)}))::uuid[]`
-  const reached = await nameReached(db, ids)
+  const ids = await lockBudgets(db, Prisma.sql`SELECT lock_budgets(${rowOf(payer)})::text[] AS ids`)
+  if (ids.length === 0) return
+  const reached = await nameReached(db, ids, Prisma.sql`spent >= "limit" + raised`)
   if (reached !== undefined) throw quotaExceeded(reached.replace(/\.$/, ''))
-  if (isPriced) return
-  const [inUsd] = await db.$queryRaw<unknown[]>`SELECT 1 FROM budgets WHERE id = ANY (${ids}) AND is_in_usd LIMIT 1`
-  if (inUsd !== undefined)
-    throw quotaExceeded("The price of the agent's model is unknown, so a budget in USD cannot count it")
+  if (isPriced || (await db.budget.count({ where: { id: { in: ids }, isInUsd: true } })) === 0) return
+  throw quotaExceeded("The price of the agent's model is unknown, so a budget in USD cannot count it")
 }
 
-/** Adds a finished call to the usage of its hour, to the sums of its agent, and to the payer's budgets. */
+/** Adds a call to the usage of its hour, to the sums of its agent, and to the payer's budgets. */
 export async function chargeLoneCall({ db }: Pick<Deps, 'db'>, payer: Payer, used: Used): Promise<void> {
   const { actor, agentId } = payer
   const { usage, model, costUsd } = used

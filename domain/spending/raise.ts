@@ -79,13 +79,28 @@ const SCOPES: Record<string, string> = {
 const PERIODS = { total: '', day: ' a day', month: ' a month' }
 
 /** Returns a sentence that names a used-up budget of a turn. Undefined if there is none any more. */
-export const describeReached = ({ db }: Pick<Deps, 'db'>, turnId: string): Promise<string | undefined> =>
-  nameReached(db, Prisma.sql`(SELECT lock_budgets(t) FROM turns t WHERE t.id = ${turnId}::uuid)::uuid[]`)
+export async function describeReached({ db }: Pick<Deps, 'db'>, turnId: string): Promise<string | undefined> {
+  const ids = await lockBudgets(
+    db,
+    Prisma.sql`SELECT lock_budgets(t)::text[] AS ids FROM turns t WHERE t.id = ${turnId}::uuid`,
+  )
+  return nameReached(db, ids, Prisma.sql`told = 100`)
+}
 
-/** Returns a sentence that names a used-up budget among those with these ids. */
-export async function nameReached(db: Prisma.TransactionClient, ids: Prisma.Sql): Promise<string | undefined> {
+/** Begins the current periods of budgets, by a query of the function lock_budgets. Returns their ids. */
+export async function lockBudgets(db: Prisma.TransactionClient, query: Prisma.Sql): Promise<string[]> {
+  const [row] = await db.$queryRaw<{ ids: string[] }[]>(query)
+  return row?.ids ?? []
+}
+
+/** Returns a sentence that names the first of these budgets that meets a condition. */
+export async function nameReached(
+  db: Prisma.TransactionClient,
+  ids: string[],
+  condition: Prisma.Sql,
+): Promise<string | undefined> {
   const [row] = await db.$queryRaw<Row[]>`
-    SELECT ${columns} FROM budgets WHERE id = ANY (${ids}) AND told = 100 ORDER BY id LIMIT 1`
+    SELECT ${columns} FROM budgets WHERE id = ANY (${ids}::uuid[]) AND ${condition} ORDER BY id LIMIT 1`
   if (row === undefined) return undefined
   return `${SCOPES[row.scope]} of ${amountOf(row, row.limit)}${PERIODS[row.period]} is used up.`
 }

@@ -9,6 +9,7 @@ import { costOf } from '../models/llm/cost.ts'
 import { ModelError } from '../models/llm/model.ts'
 import { findProfile } from '../models/llm/profiles/find.ts'
 import { readDefaultModelId, readModel } from '../models/llm/read-models.ts'
+import { estimateTokens } from '../models/llm/token-estimate.ts'
 import { openModel } from '../models/llm-providers/open-model.ts'
 import { chargeLoneCall, refuseOverBudget } from '../spending/lone-call.ts'
 import type { Deps } from './deps.ts'
@@ -45,25 +46,32 @@ export async function askModel(
     systemPrompt: '',
     messages: [{ ...asked, content: [{ type: 'text', text: question }], created_at: new Date().toISOString() }],
     tools: [],
-    maxOutputTokens: MAX_TOKENS,
+    // A limit above the model's own, which may be unknown, is refused by some.
+    maxOutputTokens: profile?.limits?.output && Math.min(profile.limits.output, MAX_TOKENS),
     callIndex: 0,
     failures: 0,
     signal,
   })
   let text = ''
   let usage: TokenUsage | undefined
+  let hasBegun = false
+  const charge = (used: TokenUsage) =>
+    chargeLoneCall(deps, payer, { model: model.name, usage: used, costUsd: costOf(profile, used) })
   try {
     for await (const part of parts) {
+      hasBegun = true
       if (part.type === 'text' && text.length < MAX_ANSWER) text += part.delta
       if (part.type === 'finish') usage = part.usage
     }
   } catch (error) {
+    // A provider counts what it has begun, and tells its usage at the end only.
+    if (hasBegun || signal.aborted)
+      await charge(usage ?? { input_tokens: estimateTokens(question), output_tokens: estimateTokens(text) })
     if (signal.aborted) throw badGateway('The model did not answer in time')
     if (error instanceof ModelError) throw badGateway(error.message)
     throw error
   }
-  if (usage !== undefined)
-    await chargeLoneCall(deps, payer, { model: model.name, usage, costUsd: costOf(profile, usage) })
+  if (usage !== undefined) await charge(usage)
   return { text: text.slice(0, MAX_ANSWER), usage }
 }
 

@@ -21,12 +21,13 @@ const processes: (ServiceProcess & { url: string })[] = []
 /** Starts a process with API and worker. */
 const startOne = async () => void processes.push(await startApiProcess(service, 'main.ts'))
 
-beforeAll(async () => {
+beforeEach(async () => {
   receiver = await startReceiver()
   service = await startService({ worker: false, environment: { ALLOW_PRIVATE_NETWORK: 'true' } })
   for (let count = 0; count < PROCESSES; count++) await startOne()
 })
-afterAll(async () => {
+afterEach(async () => {
+  processes.length = 0
   await killProcesses()
   await service.stop()
   await receiver.close()
@@ -76,9 +77,14 @@ describe('webhooks and budgets, while processes with API and worker are killed',
     `get each event, in order, and count each call, ${KILLS} times (SEED=%i)`,
     async (seed) => {
       const random = createRandom(seed)
-      receiver.answer = (response) => response.writeHead(random() < REFUSED ? 500 : 204).end()
       const input = { url: receiver.url, events: ['turn.completed', 'turn.failed'] }
       const hook = (await call(service.url, 'POST', '/v1/webhooks', input)).body
+      let unverified = 0
+      receiver.answer = (response, received) => {
+        // Now, because a signature is not accepted for more than five minutes.
+        if (!isVerified(hook.secret, received)) unverified++
+        response.writeHead(random() < REFUSED ? 500 : 204).end()
+      }
       const sessions: string[] = []
       const steps = [{ text: 'Done and done.', tokens_per_second: 20 }]
       for (let count = 0; count < SESSIONS; count++) sessions.push(await createScriptedSession(service.url, steps))
@@ -92,7 +98,7 @@ describe('webhooks and budgets, while processes with API and worker are killed',
 
       const ends = await readEnds()
       expect(ends.length).toBeGreaterThan(KILLS)
-      expect(receiver.received.every((one) => isVerified(hook.secret, one))).toBe(true)
+      expect(unverified).toBe(0)
       expectOncePerTurn()
       expect(bySession(firstTold())).toEqual(bySession(ends))
       const rows = await db.webhookDelivery.findMany({ select: { status: true } })

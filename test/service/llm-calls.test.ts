@@ -243,6 +243,8 @@ describe('a budget in USD', () => {
     const { total } = await get(`/v1/usage?agent_id=${agent_id}`)
     expect(total).toMatchObject({ calls: 3, unpriced_calls: 2, cost_usd: '0.00000775' })
     Object.assign(limits, { mayBeUnpriced: false })
+    await post(`/v1/budgets`, { scope: 'agent', agent_id, limit_tokens: 1 })
+    expect(await task()).toMatchObject({ status: 409, body: { error: { message: /budget of 1 tokens is used up/ } } })
     await fake.close()
   })
 })

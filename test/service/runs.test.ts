@@ -10,6 +10,7 @@ import {
   unknownId,
   waitFor,
 } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { expectSoundRecord } from '../support/record.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { withWorkflow } from '../support/temporal.ts'
@@ -293,5 +294,22 @@ describe('cancelling turns by filters', () => {
     }
     expect(await withWorkflow({}, turn, () => workflowEnd({}, turn))).toMatch(/^(CANCELLED|COMPLETED)$/)
     expect((await list('turns', 'status=waiting')).body.data.length).toBe(1)
+  })
+
+  it('leaves a session that is locked for long, and cancels the others', async () => {
+    const own = await newOrganization()
+    const ids: string[] = []
+    for (let count = 0; count < 3; count++) ids.push(await createScriptedSession(own, [MUTE]))
+    for (const id of ids) await postActive(own, id, 'Wait')
+    const [, locked = ''] = ids
+    const held = own.query('SELECT pg_sleep(6) FROM (SELECT FROM sessions WHERE id = $1 FOR UPDATE) AS s', [
+      toUuid(locked),
+    ])
+    const isFree = async () =>
+      (await own.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE SKIP LOCKED', [toUuid(locked)])).length === 1
+    await waitFor(async () => !(await isFree()), 'the lock')
+    expect((await cancel(own, { all: true })).body).toEqual({ cancelled: 2, more: true })
+    await held
+    expect((await cancel(own, { all: true })).body).toEqual({ cancelled: 1, more: false })
   })
 })

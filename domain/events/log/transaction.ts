@@ -54,21 +54,25 @@ export const withLockedSession = <T>(
     }),
   )
 
-/** Runs `work` in a transaction that locks the sessions that the organization has, in the order of their ids. */
+/**
+ * Runs `work` in a transaction that locks the sessions that the organization has, in the order of their ids. It waits at
+ * most `lockMs` for each lock, and then rejects.
+ */
 export const withLockedSessions = <T>(
   deps: Deps,
-  where: { organizationId: string; sessionIds: string[] },
+  where: { organizationId: string; sessionIds: string[]; lockMs: number },
   work: (sessions: LockedSessions) => Promise<T>,
 ): Promise<T> => runLocked(deps, where, work)
 
 async function runLocked<T>(
   deps: Deps,
-  { organizationId, sessionIds }: { organizationId: string; sessionIds: string[] },
+  { organizationId, sessionIds, lockMs }: { organizationId: string; sessionIds: string[]; lockMs?: number },
   work: (locked: LockedSessions, published: Published) => Promise<T>,
 ): Promise<T> {
   const published: Published = []
   const result = await deps.db.$transaction(
     async (db) => {
+      if (lockMs !== undefined) await db.$queryRaw`SELECT set_config('lock_timeout', ${`${lockMs}`}, true)`
       const sessions = await db.$queryRaw<LockedSessions['sessions']>`
         SELECT id, agent_id AS "agentId" FROM sessions
         WHERE id = ANY (${sessionIds}::uuid[]) AND organization_id = ${organizationId}::uuid ORDER BY id FOR NO KEY UPDATE`

@@ -15,10 +15,14 @@ type Found = { id: string; sessionId: string }
 /** Turns of a request; the rest is left for the next one. */
 const MAX_TURNS = 5000
 const MAX_MS = 30_000
-/** Sessions of a transaction. */
+/** Sessions of a transaction, and their turns. */
 const SESSIONS_AT_ONCE = 25
+const TURNS_AT_ONCE = 200
 /** Transactions at once. Other requests need connections, too. */
 const GROUPS_AT_ONCE = 4
+/** Time that a transaction waits for a lock, while it holds locks of many sessions or of one. */
+const GROUP_LOCK_MS = 200
+const SESSION_LOCK_MS = 2000
 
 /**
  * Cancels the unfinished turns that match, the oldest first. A transaction has a few sessions, so a repetition after an
@@ -49,50 +53,53 @@ const findUnfinished = (deps: Deps, actor: Actor, filter: RunFilter): Promise<Fo
       WHERE ${sql} AND t.status = ANY (${statuses}::turn_status[]) ORDER BY t.created_at, t.id LIMIT ${MAX_TURNS + 1}`
   })
 
-/** Returns the cancelled turns, and how many groups of sessions are left: the time was over, or they failed. */
+/** Returns the cancelled turns, and how many sessions are left: the time was over, or their cancellation failed. */
 async function cancelBySession(
   deps: Deps,
   actor: Actor,
   found: Found[],
 ): Promise<{ cancelled: Cancelled[]; left: number }> {
   const sessions = [...Map.groupBy(found, ({ sessionId }) => sessionId).values()]
-  const groups = Array.from({ length: Math.ceil(sessions.length / SESSIONS_AT_ONCE) }, (_, index) =>
-    sessions.slice(index * SESSIONS_AT_ONCE, (index + 1) * SESSIONS_AT_ONCE),
-  )
   const until = performance.now() + MAX_MS
   const cancelled: Cancelled[] = []
-  let left = groups.length
-  let failure: unknown
-  const isOver = () =>
-    performance.now() > until || (failure !== undefined && deps.unavailability(failure) !== undefined)
-  const cancel = async (group: Found[][]) => {
-    const turns = group.flat()
-    const sessionIds = turns.map(({ sessionId }) => sessionId)
-    cancelled.push(...(await cancelOfSessions(deps, actor, { sessionIds, turnIds: turns.map(({ id }) => id) })))
-  }
-  await atOnce(
-    groups,
-    GROUPS_AT_ONCE,
-    async (group) => {
-      // A session that is locked for long, or whose turns cannot be ended, keeps no other from being cancelled.
-      const rest = await cancel(group).then(
-        () => [],
-        () => group,
-      )
-      let failed = 0
-      for (const session of rest) {
-        await cancel([session]).catch((error: Error) => {
-          failed++
-          failure = error
-          const fields = { session: toId('session', session[0]?.sessionId ?? ''), err: error.message }
-          warnRarely(deps.log, fields, 'turns not cancelled; the caller is told to repeat the request')
-        })
-        if (isOver()) return
+  let away: unknown
+  /** Returns the groups whose turns were not cancelled. */
+  const cancelEach = async (groups: Found[][], lockMs: number, consequence: string): Promise<Found[][]> => {
+    const left = new Set(groups)
+    const cancel = async (group: Found[]) => {
+      const [sessionIds, turnIds] = [group.map(({ sessionId }) => sessionId), group.map(({ id }) => id)]
+      try {
+        cancelled.push(...(await cancelOfSessions(deps, actor, { sessionIds, turnIds, lockMs })))
+        left.delete(group)
+      } catch (error) {
+        if (deps.unavailability(error) !== undefined) away = error
+        const fields = { session: toId('session', sessionIds[0] ?? ''), err: (error as Error).message }
+        warnRarely(deps.log, fields, `turns not cancelled; ${consequence}`)
       }
-      if (failed === 0) left--
-    },
-    isOver,
-  )
-  if (failure !== undefined && cancelled.length === 0) throw failure
-  return { cancelled, left }
+    }
+    await atOnce(groups, GROUPS_AT_ONCE, cancel, () => performance.now() > until || away !== undefined)
+    return [...left]
+  }
+  const rest = await cancelEach(inGroups(sessions), GROUP_LOCK_MS, 'they are cancelled by session')
+  const restOf = rest.flatMap((group) => [...Map.groupBy(group, ({ sessionId }) => sessionId).values()])
+  const left = await cancelEach(restOf, SESSION_LOCK_MS, 'the caller is told to repeat the request')
+  if (away !== undefined && cancelled.length === 0) throw away
+  return { cancelled, left: left.length }
+}
+
+/** Puts the turns of sessions together for transactions. A session with many turns has its own. */
+function inGroups(sessions: Found[][]): Found[][] {
+  const groups: Found[][] = []
+  let count = 0
+  for (const session of sessions) {
+    const last = groups.at(-1)
+    if (last === undefined || count === SESSIONS_AT_ONCE || last.length + session.length > TURNS_AT_ONCE) {
+      groups.push([...session])
+      count = 1
+    } else {
+      last.push(...session)
+      count++
+    }
+  }
+  return groups
 }

@@ -84,24 +84,29 @@ async function cancelAndGoOn(
 
 /**
  * Cancels turns of several sessions in one transaction, and starts the next ones in their queues. Their workflows are
- * still to be notified.
+ * still to be notified. Rejects when others hold a lock for more than `lockMs`: it holds locks that others need meanwhile,
+ * and should two wait for each other, this is to give up before Postgres chooses.
  */
 export async function cancelOfSessions(
   deps: Deps,
   actor: Actor,
-  { sessionIds, turnIds }: { sessionIds: string[]; turnIds: string[] },
+  { turnIds, ...where }: { sessionIds: string[]; turnIds: string[]; lockMs: number },
 ): Promise<Cancelled[]> {
   const { organizationId } = actor
-  const done = await withLockedSessions(deps, { organizationId, sessionIds }, async (sessions) => {
+  const done = await withLockedSessions(deps, { organizationId, ...where }, async (sessions) => {
     await lockEnds(sessions.db, turnIds)
     return endAndTell(sessions, actor, { turnIds, reason: USER_REASON })
   })
   return startNextOnes(deps, organizationId, done)
 }
 
-/** Locks what the ends of turns of several sessions change, in the order in which others lock it: turns, then budgets. */
+/** Locks what the ends of turns of several sessions change, in the order in which the end of one turn locks it. */
 async function lockEnds(db: Prisma.TransactionClient, turnIds: string[]): Promise<void> {
   await db.$queryRaw`SELECT 1 FROM turns WHERE id = ANY (${turnIds}::uuid[]) ORDER BY id FOR NO KEY UPDATE`
+  await db.$queryRaw`
+    SELECT 1 FROM schedule_counts WHERE schedule_id IN (
+      SELECT schedule_id FROM schedule_executions WHERE id = ANY (${turnIds}::uuid[])
+    ) ORDER BY schedule_id, status FOR NO KEY UPDATE`
   await db.$queryRaw`
     SELECT 1 FROM budgets WHERE id IN (SELECT budgets_counting(t) FROM turns t WHERE t.id = ANY (${turnIds}::uuid[]))
     ORDER BY id FOR NO KEY UPDATE`
