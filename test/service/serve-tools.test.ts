@@ -70,11 +70,15 @@ describe('serveTools', () => {
     await postAndAsk(service.url, early)
     const runs: string[] = []
     const programs: number[] = []
+    const both = Promise.withResolvers<void>()
     const run =
       (program: number) =>
       async (_: Json, { session_id, id }: Json) => {
         runs.push(`${session_id} ${id}`)
         programs.push(program)
+        // However slow its connection is, the other one has its share.
+        if (program === 1) both.resolve()
+        await both.promise
         await new Promise((resolve) => setTimeout(resolve, 20))
         return `result of ${id}`
       }

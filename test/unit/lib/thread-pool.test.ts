@@ -54,13 +54,14 @@ describe('a pool of threads', () => {
     const pool = createPool()
     await pool.run(QUICK, 5000)
     const caller = new AbortController()
-    const posted = jest.spyOn(Worker.prototype, 'postMessage')
-    const left = pool.run(QUICK, 5000, caller.signal).catch((reason) => reason)
-    while (posted.mock.calls.length === 0) await new Promise(setImmediate)
-    // The thread reports the end of the job meanwhile, and the report waits behind this.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
-    caller.abort('left')
-    expect(await left).toBe('left')
+    const { postMessage } = Worker.prototype
+    jest.spyOn(Worker.prototype, 'postMessage').mockImplementationOnce(function (this: Worker, ...job) {
+      postMessage.apply(this, job)
+      // The thread reports the end of the job meanwhile, and the report waits behind this.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
+      caller.abort('left')
+    })
+    expect(await pool.run(QUICK, 5000, caller.signal).catch((reason) => reason)).toBe('left')
     expect(await pool.run(QUICK, 5000)).toEqual(DONE)
     await pool.close()
   })
