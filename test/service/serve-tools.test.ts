@@ -76,9 +76,9 @@ describe('serveTools', () => {
       async (_: Json, { session_id, id }: Json) => {
         runs.push(`${session_id} ${id}`)
         programs.push(program)
-        // However slow its connection is, the other one has its share.
+        // The other one has a worse connection, and time to come.
         if (program === 1) both.resolve()
-        await both.promise
+        await Promise.race([both.promise, new Promise((resolve) => setTimeout(resolve, 1000))])
         await new Promise((resolve) => setTimeout(resolve, 20))
         return `result of ${id}`
       }
