@@ -59,7 +59,7 @@ export async function raiseBudget(
     throw forbidden('Only owners and administrators of the organization may raise this budget')
   // As reserve_budgets does: the turn, and then its budgets, whose periods begin.
   await db.$queryRaw`SELECT 1 FROM turns WHERE id = ${turnId}::uuid FOR NO KEY UPDATE`
-  await db.$queryRaw`SELECT lock_budgets(t)::text FROM turns t WHERE id = ${turnId}::uuid`
+  await lockBudgets(db, budgetsOf(turnId))
   const raised = await db.$executeRaw`
     UPDATE budgets SET raised = raised + step, told = 0, updated_at = now()
     WHERE id = ${id}::uuid AND organization_id = ${actor.organizationId}::uuid
@@ -80,12 +80,12 @@ const PERIODS = { total: '', day: ' a day', month: ' a month' }
 
 /** Returns a sentence that names a used-up budget of a turn. Undefined if there is none any more. */
 export async function describeReached({ db }: Pick<Deps, 'db'>, turnId: string): Promise<string | undefined> {
-  const ids = await lockBudgets(
-    db,
-    Prisma.sql`SELECT lock_budgets(t)::text[] AS ids FROM turns t WHERE t.id = ${turnId}::uuid`,
-  )
+  const ids = await lockBudgets(db, budgetsOf(turnId))
   return nameReached(db, ids, Prisma.sql`told = 100`)
 }
+
+const budgetsOf = (turnId: string): Prisma.Sql =>
+  Prisma.sql`SELECT lock_budgets(t)::text[] AS ids FROM turns t WHERE t.id = ${turnId}::uuid`
 
 /** Begins the current periods of budgets, by a query of the function lock_budgets. Returns their ids. */
 export async function lockBudgets(db: Prisma.TransactionClient, query: Prisma.Sql): Promise<string[]> {
