@@ -24,7 +24,7 @@ import type { SseStreams } from './http/sse.ts'
 import { traceRequests } from './http/trace-requests.ts'
 import { addDocs } from './pages/docs.ts'
 import { addJoinPage } from './pages/join-page.ts'
-import { agentRoutes } from './routes/agents.ts'
+import { agentRoutes, agentVersionRoutes } from './routes/agents.ts'
 import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
 import { budgetRoutes } from './routes/budgets.ts'
@@ -94,6 +94,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   invitationRoutes(handle, deps)
   userRoutes(handle, deps)
   agentRoutes(handle, deps)
+  agentVersionRoutes(handle, deps)
   sessionRoutes(handle, deps)
   messageRoutes(handle, deps, options.streams)
   eventRoutes(handle, deps, options.streams)

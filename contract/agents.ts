@@ -39,6 +39,7 @@ export const Agent = z
     tools: z.array(ToolDefinition),
     limits: AgentLimits,
     status: AgentStatus,
+    version: z.int().min(1).nullish().meta({ description: 'Number of its newest version.' }),
     usage: TokenUsage.nullish(),
     cost_usd: CostUsd.nullish(),
     created_at: DateTime,
@@ -51,6 +52,16 @@ export const MAX_NAME_BYTES = 2 * KiB
 const name = textUpTo(MAX_NAME_BYTES).refine((text) => text.trim() !== '', { error: 'must not be empty' })
 const description = textUpTo(10 * KiB)
 const systemPrompt = textUpTo(MiB)
+const versioned = {
+  version_note: textUpTo(2 * KiB)
+    .nullish()
+    .meta({ description: 'Why: the note of the version that the change makes.' }),
+}
+const ifVersion = z
+  .int()
+  .min(1)
+  .nullish()
+  .meta({ description: 'Version that the agent must have; otherwise the answer is 409.' })
 /** Names that other services have for the fields of an agent. */
 const namesElsewhere = {
   model: unsupported('give default_model_id'),
@@ -73,6 +84,8 @@ export const CreateAgentRequest = z
     capabilities: capabilityList.optional(),
     tools: toolList.optional(),
     limits: AgentLimits.nullish(),
+    ...versioned,
+    if_version: ifVersion,
     ...namesElsewhere,
   })
   .meta({ id: 'CreateAgentRequest' })
@@ -89,6 +102,8 @@ export const UpdateAgentRequest = z
     capabilities: capabilityList.nullish(),
     tools: toolList.nullish(),
     limits: AgentLimits.nullish().meta({ description: 'Replaced as a whole; {} removes all.' }),
+    ...versioned,
+    if_version: ifVersion,
     ...namesElsewhere,
     status: AgentStatus.nullish(),
   })
@@ -179,6 +194,7 @@ export const agentEndpoints = group(
       params: AgentPath,
       body: CreateAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
+      errors: [409],
       responses: { 200: Agent, 201: Agent },
     },
     patch: {
@@ -190,6 +206,7 @@ export const agentEndpoints = group(
       params: AgentPath,
       body: UpdateAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
+      errors: [409],
       responses: { 200: Agent },
     },
     archive: {

@@ -1,3 +1,4 @@
+import { agentVersionEndpoints } from './agent-versions.ts'
 import { agentEndpoints } from './agents.ts'
 import { auditEndpoints } from './audit.ts'
 import { authEndpoints } from './auth.ts'
@@ -32,6 +33,7 @@ import { webhookEndpoints } from './webhooks.ts'
 export const endpoints: Endpoint[] = [
   sessionEndpoints,
   agentEndpoints,
+  agentVersionEndpoints,
   messageEndpoints,
   eventEndpoints,
   organizationEventEndpoints,

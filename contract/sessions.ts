@@ -14,11 +14,15 @@ export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoo
 
 const LastTurnStatus = z.enum(['completed', 'failed', 'cancelled'])
 
+/** Largest number of an agent's version. */
+const MAX_VERSION = 2_147_483_647
+
 export const Session = z
   .object({
     id: wireId('session'),
     organization_id: wireId('org'),
     agent_id: wireId('agent').nullish(),
+    agent_version: z.int().min(1).nullish().meta({ description: 'Version that its turns run. Null: the newest.' }),
     harness_id: wireId('harness'),
     model_id: wireId('model').nullish(),
     missing_model: missingModel,
@@ -48,6 +52,9 @@ export type Session = z.infer<typeof Session>
 export const CreateSessionRequest = z
   .object({
     agent_id: AgentId.nullish(),
+    agent_version: z.int().min(1).max(MAX_VERSION).nullish().meta({
+      description: 'Version of the agent that its turns run. Default: the newest when a message comes.',
+    }),
     agent: unsupported('give agent_id'),
     agent_name: unsupported('give agent_id'),
     assistant_id: unsupported('give agent_id'),
@@ -68,6 +75,9 @@ export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
 /** Changes to a session. Fields that are null or absent stay as they are; lists are replaced as a whole. */
 export const UpdateSessionRequest = z
   .object({
+    agent_version: z.int().min(0).max(MAX_VERSION).nullish().meta({
+      description: 'Version of the agent that its next turns run; 0: the newest again.',
+    }),
     model_id: ClearableModelRef.nullish(),
     model: unsupported('give model_id'),
     title: textUpTo(2048).nullish(),

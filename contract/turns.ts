@@ -44,6 +44,9 @@ export const Turn = z
     id: wireId('turn'),
     session_id: wireId('session'),
     agent_id: wireId('agent').nullish().meta({ description: 'Agent of its session when the message was posted.' }),
+    agent_version: z.int().min(1).nullish().meta({
+      description: 'Version of the agent that all its steps use. Null for turns of releases before 1.1.',
+    }),
     user_id: wireUuid.nullish().meta({ description: 'User who posted the message. Null for a schedule.' }),
     api_key_id: wireUuid.nullish().meta({ description: 'API key that posted the message. Null for a login.' }),
     status: TurnStatus,

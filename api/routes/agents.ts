@@ -1,3 +1,4 @@
+import { agentVersionEndpoints } from '../../contract/agent-versions.ts'
 import { agentEndpoints, CreateAgentRequest } from '../../contract/agents.ts'
 import { copyAgent, createAgent, importAgent, putAgent } from '../../domain/agents/create.ts'
 import { markedAsMissing, parseAgentDocument } from '../../domain/agents/document/parse.ts'
@@ -6,6 +7,7 @@ import { listAgents } from '../../domain/agents/list.ts'
 import { previewAgent } from '../../domain/agents/preview.ts'
 import { getAgent } from '../../domain/agents/read.ts'
 import { archiveAgent, patchAgent } from '../../domain/agents/update.ts'
+import { diffVersions, getVersion, listVersions, restoreVersion } from '../../domain/agents/versions.ts'
 import type { Deps } from '../../domain/deps.ts'
 import type { Actor } from '../../domain/kit/actor.ts'
 import { invalid } from '../../domain/kit/errors.ts'
@@ -49,6 +51,26 @@ export function agentRoutes(handle: Handle, deps: Deps): void {
       'Content-Type': 'text/markdown; charset=utf-8',
       'Content-Disposition': `attachment; filename="${documentFileName(agent.name)}"`,
     })
+  })
+}
+
+export function agentVersionRoutes(handle: Handle, deps: Deps): void {
+  handle(agentVersionEndpoints.list, async ({ actor, params, query }) =>
+    reply(200, { data: await listVersions(deps, actor, params.agent_id, query) }),
+  )
+  handle(agentVersionEndpoints.get, async ({ actor, params }) =>
+    reply(200, await getVersion(deps, actor, params.agent_id, params.version)),
+  )
+  handle(
+    agentVersionEndpoints.diff,
+    async ({ actor, params: { agent_id, version }, query: { from = version - 1 } }) => {
+      if (from < 1) throw invalid('from: is required for version 1, which has none before')
+      return reply(200, await diffVersions(deps, actor, agent_id, { from, to: version }))
+    },
+  )
+  handle(agentVersionEndpoints.restore, async ({ actor, params, body }) => {
+    const restored = { version: params.version, note: body.version_note }
+    return reply(200, await restoreVersion(deps, actor, params.agent_id, restored))
   })
 }
 

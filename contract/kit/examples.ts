@@ -90,6 +90,7 @@ export const examples: Record<string, unknown> = {
   },
   createBudget: { scope: 'organization', limit_usd: '100', period: 'month', on_reached: 'ask' },
   updateBudget: { limit_usd: '150' },
+  restoreAgentVersion: { version_note: 'The change made answers too long.' },
   createWebhook: { url: 'https://hooks.example.com/agents', events: ['turn.failed', 'turn.waiting'] },
   updateWebhook: { events: ['turn.completed', 'turn.failed', 'turn.waiting'] },
   rotateWebhookSecret: {},

@@ -172,3 +172,11 @@ async function hintOfName(deps: Below, organizationId: string, ref: string): Pro
   const row = kind === 'mcp' ? await deps.db.mcpServer.findFirst(wanted) : await deps.db.skill.findFirst(wanted)
   return row === null ? undefined : `the ref of that ${kind === 'mcp' ? 'MCP server' : 'skill'} is ${kind}:${row.id}`
 }
+
+/** Returns the version that a session is to run. Throws `invalid` when its agent has no such version. */
+export async function checkVersion(deps: Below, { organizationId }: Actor, agentId: string, version: number) {
+  const key = { organizationId, agentId, version }
+  const row = await deps.db.agentVersion.findUnique({ where: { organizationId_agentId_version: key } })
+  if (row === null) throw invalid(`agent_version: ${toId('agent', agentId)} has no version ${version}`)
+  return row
+}

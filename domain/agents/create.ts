@@ -12,7 +12,7 @@ import type { Deps } from './deps.ts'
 import { presentAgent } from './present.ts'
 import { findAgent, requireAgent } from './read.ts'
 import { givenLimits } from './turn-caps.ts'
-import { updateAgent } from './update.ts'
+import { signVersion, updateAgent } from './update.ts'
 
 export type WrittenAgent = { created: boolean; agent: Agent }
 
@@ -27,10 +27,8 @@ export async function createAgent(
   attempt: CreationAttempt,
 ): Promise<WrittenAgent> {
   if (input.id) return putAgent(deps, actor, input.id, input, attempt)
-  const agent = await createNew(deps, actor, attempt, async () => {
-    return writableFields(await checkAgent(deps, actor, input))
-  })
-  return { created: true, agent }
+  const prepare = async () => writableFields(await checkAgent(deps, actor, input))
+  return { created: true, agent: await createNew(deps, actor, attempt, prepare, input.version_note) }
 }
 
 /**
@@ -44,8 +42,9 @@ export async function putAgent(
   input: CreateAgentRequest,
   attempt: CreationAttempt = {},
 ): Promise<WrittenAgent> {
-  const { capabilities, ...others } = input
-  const given = capabilities?.length ? input : others
+  const { version_note, if_version, ...content } = input
+  const { capabilities, ...others } = content
+  const given = capabilities?.length ? content : others
   let fields: Fields | undefined
   // Inserts first, so two concurrent requests with the same new id create and then replace it.
   const written = await findOrInsert<WrittenAgent>(attempt, {
@@ -54,22 +53,30 @@ export async function putAgent(
       return row && { created: false, agent: await presentAgent(deps, row) }
     },
     insert: async () => {
-      fields = writableFields(await checkAgent(deps, actor, given, await findAgent(deps, actor, id)))
-      const row = await insertAgent(deps, actor, id, fields, attempt)
+      const before = await findAgent(deps, actor, id)
+      fields = writableFields(await checkAgent(deps, actor, given, before))
+      if (if_version != null) return undefined
+      const row = await insertAgent(deps, actor, id, fields, attempt, version_note)
       return row && { created: true, agent: await presentAgent(deps, row) }
     },
   })
   if (written !== undefined) return written
   const changes = {
     ...fields,
-    ...(given === input ? {} : { capabilities: undefined }),
+    ...(given === content ? {} : { capabilities: undefined }),
     requestId: attempt.uuid ?? null,
   }
-  const agent = await updateAgent(deps, actor, changes, {
-    action: 'agent.update',
-    target: id,
-    details: givenFields(given),
-  })
+  const agent = await updateAgent(
+    deps,
+    actor,
+    changes,
+    {
+      action: 'agent.update',
+      target: id,
+      details: givenFields(given),
+    },
+    { note: version_note, ifVersion: if_version },
+  )
   return { created: false, agent }
 }
 
@@ -138,12 +145,13 @@ const createNew = async (
   actor: Actor,
   attempt: CreationAttempt,
   prepare: () => Promise<Fields>,
+  note?: string | null,
 ): Promise<Agent> =>
   presentAgent(
     deps,
     await createOnce(attempt, {
       find: (uuid) => findWritten(deps, actor, uuid, uuid),
-      insert: async (uuid) => insertAgent(deps, actor, uuid, await prepare(), attempt),
+      insert: async (uuid) => insertAgent(deps, actor, uuid, await prepare(), attempt, note),
     }),
   )
 
@@ -160,9 +168,11 @@ async function insertAgent(
   id: string,
   fields: Fields,
   { uuid }: CreationAttempt,
+  note?: string | null,
 ): Promise<AgentRow | undefined> {
   const data = { ...fields, id, organizationId: actor.organizationId, requestId: uuid ?? null }
   return deps.db.$transaction(async (tx) => {
+    await signVersion(tx, actor, note)
     const [row] = await tx.agent.createManyAndReturn({ data: [data], skipDuplicates: true })
     if (row !== undefined) await audit(tx, actor, { action: 'agent.create', target: id })
     return row

@@ -34,6 +34,7 @@ const present = (row: AgentRow, missing: Missing): Agent => ({
   tools: row.tools as ToolDefinition[],
   limits: row.limits as AgentLimits,
   status: row.status,
+  version: row.version,
   usage: presentUsage(row),
   cost_usd: presentCost(row.costUsd),
   created_at: row.createdAt.toISOString(),

@@ -62,6 +62,9 @@ export async function insertMessage(
   const rows = await db.$queryRaw<Row[]>`
     WITH before AS (
       SELECT id, organization_id, agent_id, harness_id, model_id, last_sequence,
+        coalesce(agent_version, (
+          SELECT version FROM agents a WHERE a.organization_id = sessions.organization_id AND a.id = sessions.agent_id
+        )) AS agent_version,
         status IN ('started', 'idle') AS is_next, status = 'started' AS begins,
         status IN ('started', 'idle') AND (${isCapped} OR EXISTS (
           SELECT FROM agents a WHERE a.organization_id = sessions.organization_id AND a.id = sessions.agent_id
@@ -82,10 +85,10 @@ export async function insertMessage(
       RETURNING before.*, clock_timestamp() AS ts
     ), turn AS (
       INSERT INTO turns (
-        id, organization_id, session_id, agent_id, user_id, api_key_id, input_sequence, input_preview, controls, traceparent,
+        id, organization_id, session_id, agent_id, agent_version, user_id, api_key_id, input_sequence, input_preview, controls, traceparent,
         admission
       )
-      SELECT ${turnId}::uuid, organization_id, id, agent_id, ${author.userId}::uuid, ${author.apiKeyId}::uuid,
+      SELECT ${turnId}::uuid, organization_id, id, agent_id, agent_version, ${author.userId}::uuid, ${author.apiKeyId}::uuid,
         last_sequence + 1, ${preview}, ${controls}::jsonb, ${traceparent ?? null},
         CASE WHEN is_in_line THEN 'waits' END::turn_admission
       FROM session

@@ -2,11 +2,12 @@ import type { AgentId } from '../../contract/kit/ids.ts'
 import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import { checkCapabilities, requireActiveAgent, requireModel } from '../agents/check.ts'
+import { checkCapabilities, checkVersion, requireActiveAgent, requireModel } from '../agents/check.ts'
 import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { createOnce } from '../kit/create-once.ts'
+import { invalid } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
 import { asUuid, DEFAULT_HARNESS_UUID } from '../kit/ids.ts'
 import type { MountedFile } from '../session-data/files/file-change.ts'
@@ -42,11 +43,12 @@ export async function insertSession(
   input: CreateSessionRequest,
   alongside?: Alongside,
 ): Promise<Session> {
+  if (input.agent_version != null && !input.agent_id) throw invalid('agent_version: needs an agent_id')
   const modelId = await requireModel(deps, actor, input.model_id, 'model_id')
   const named = input.capabilities ?? []
   await checkCapabilities(deps, actor, named)
   const agent = input.agent_id
-    ? await checkAgentOfSession(deps, actor, input.agent_id)
+    ? await checkAgentOfSession(deps, actor, input.agent_id, input.agent_version)
     : { capabilities: [], tools: [] }
   const refs = [...agent.capabilities, ...named]
   const known = await readCapabilities(deps, actor.organizationId, refs)
@@ -56,6 +58,7 @@ export async function insertSession(
     id,
     organizationId: actor.organizationId,
     agentId: input.agent_id ?? null,
+    agentVersion: input.agent_version ?? null,
     harnessId: input.harness_id ?? DEFAULT_HARNESS_UUID,
     modelId: modelId ?? null,
     title: input.title ?? null,
@@ -93,8 +96,9 @@ const filesOf = (deps: Deps, refs: AgentCapabilityConfig[]): MountedFile[] =>
   resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.files ?? [])
 
 /** Checks the agent of a new session and returns its capabilities and tools. Throws `invalid`. */
-async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId) {
-  const { capabilities, tools } = await requireActiveAgent(deps, actor, agentId, 'agent_id')
+async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId, version: number | null | undefined) {
+  const agent = await requireActiveAgent(deps, actor, agentId, 'agent_id')
+  const { capabilities, tools } = version == null ? agent : await checkVersion(deps, actor, agentId, version)
   // Validated by the contract when they were written.
   return { capabilities: capabilities as AgentCapabilityConfig[], tools: tools as ToolDefinition[] }
 }

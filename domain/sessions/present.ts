@@ -29,6 +29,7 @@ export function presentSession(
     id: toId('session', row.id),
     organization_id: toId('org', row.organizationId),
     agent_id: row.agentId && toId('agent', row.agentId),
+    agent_version: row.agentVersion,
     harness_id: toId('harness', row.harnessId),
     model_id: row.modelId && toId('model', row.modelId),
     title: row.title,

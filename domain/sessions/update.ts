@@ -2,12 +2,12 @@ import type { ModelId, SessionId } from '../../contract/kit/ids.ts'
 import type { Session, UpdateSessionRequest } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import { checkCapabilities, requireModel } from '../agents/check.ts'
+import { checkCapabilities, checkVersion, requireModel } from '../agents/check.ts'
 import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { audited, givenFields } from '../kit/audit/entry.ts'
-import { noSession } from '../kit/errors.ts'
+import { invalid, noSession } from '../kit/errors.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
 import { getSession } from './read.ts'
 
@@ -24,6 +24,7 @@ export async function patchSession(
   const where = { id, organizationId: actor.organizationId }
   const modelId = await checkChanges(deps, actor, input, where)
   const data = {
+    agentVersion: input.agent_version === 0 ? null : (input.agent_version ?? undefined),
     modelId: modelId === '' ? null : (modelId ?? undefined),
     title: input.title ?? undefined,
     tags: input.tags ?? undefined,
@@ -43,15 +44,19 @@ export async function patchSession(
 async function checkChanges(
   deps: Deps,
   actor: Actor,
-  { model_id, capabilities, tools }: UpdateSessionRequest,
+  { agent_version, model_id, capabilities, tools }: UpdateSessionRequest,
   where: { id: string; organizationId: string },
 ): Promise<ModelId | '' | null | undefined> {
-  if (!model_id && capabilities == null && tools == null) return model_id as '' | null | undefined
+  if (!agent_version && !model_id && capabilities == null && tools == null) return model_id as '' | null | undefined
   const before = await deps.db.session.findFirst({
     where,
     include: { agent: { select: { capabilities: true, tools: true } } },
   })
   if (before === null) throw noSession()
+  if (agent_version) {
+    if (before.agentId === null) throw invalid('agent_version: the session has no agent')
+    await checkVersion(deps, actor, before.agentId, agent_version)
+  }
   const modelId = await requireModel(deps, actor, model_id, 'model_id', before.modelId)
   // Validated by the contract when they were written.
   const named = before.capabilities as AgentCapabilityConfig[]

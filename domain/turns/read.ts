@@ -103,6 +103,7 @@ const presentTurn = (row: TurnRow, stalled: boolean, pending_tool_calls: Turn['p
   id: toId('turn', row.id),
   session_id: toId('session', row.sessionId),
   agent_id: row.agentId && toId('agent', row.agentId),
+  agent_version: row.agentVersion,
   user_id: row.userId,
   api_key_id: row.apiKeyId,
   status: row.status,

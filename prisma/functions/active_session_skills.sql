@@ -1,4 +1,5 @@
--- Lists the skills that a session uses: the active ones that it or its agent names as capability skill:<uuid>.
+-- Lists the skills that a session uses: the active ones that it or its agent names as capability skill:<uuid>. The agent's
+-- version is the running turn's, or the next one's.
 --
 -- Parameters
 --   p_organization_id, p_session_id  the session, and the organization that it must belong to
@@ -9,7 +10,10 @@ CREATE OR REPLACE FUNCTION active_session_skills(p_organization_id uuid, p_sessi
   WITH refs AS MATERIALIZED (
     SELECT substr(c ->> 'ref', 7)::uuid AS skill_id
     FROM sessions s LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
-    CROSS JOIN LATERAL (VALUES (a.capabilities), (s.capabilities)) AS named (capabilities)
+    LEFT JOIN agent_versions v ON v.organization_id = a.organization_id AND v.agent_id = a.id AND v.version = coalesce(
+      (SELECT agent_version FROM turns WHERE session_id = s.id AND status IN ('active', 'waiting') LIMIT 1), s.agent_version, a.version
+    )
+    CROSS JOIN LATERAL (VALUES (v.capabilities), (s.capabilities)) AS named (capabilities)
     CROSS JOIN LATERAL json_array_elements(named.capabilities) AS c
     WHERE s.id = p_session_id AND s.organization_id = p_organization_id
       AND c ->> 'ref' ~ '^skill:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'

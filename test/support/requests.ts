@@ -111,6 +111,10 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'DELETE /v1/agents/{agent_id}': (_, other) => [{ path: other }],
   'POST /v1/agents/{agent_id}/copy': (_, other) => [{ path: other }],
   'GET /v1/agents/{agent_id}/export': (_, other) => [{ path: other }],
+  'GET /v1/agents/{agent_id}/versions': (_, other) => [{ path: other }],
+  'GET /v1/agents/{agent_id}/versions/{version}': (_, other) => [{ path: other }],
+  'GET /v1/agents/{agent_id}/versions/{version}/diff': (_, other) => [{ path: other, query: { from: '1' } }],
+  'POST /v1/agents/{agent_id}/versions/{version}/restore': (_, other) => [{ path: other, body: {} }],
 
   'GET /v1/sessions': (_, other) => [list(), list({ agent_id: other.agent }), list({ search: other.mark })],
   'POST /v1/sessions': (_, other) => [
@@ -482,10 +486,11 @@ const leasesOf = (own: Ids, other: Ids): Ids[] =>
   [other, { ...own, toolCall: other.toolCall }, { ...other, toolCall: own.toolCall }].map(atWaiting)
 const resultOf = ({ toolCall }: Ids) => ({ tool_results: [{ tool_call_id: toolCall, result: 'theirs' }] })
 
-/** Path parameters that belong to no organization. `path` exists as a file in each owner's session. */
+/** Path parameters that belong to no organization. `path` is a file in each owner's session, `version` one of each agent. */
 const NOWHERE = {
   provider: 'idpa',
   path: FILE.slice(1),
+  version: '1',
 }
 
 const parametersOf = (ids: Ids): Record<string, string> => ({
@@ -512,6 +517,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   delivery_id: ids.delivery,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),
+  version: NOWHERE.version,
 })
 
 export type Planned = Sent & Pick<Request, 'succeeds' | 'creates'>

@@ -32,6 +32,10 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/agents': () => list(),
   'GET /v1/agents/{agent_id}': ofAgents,
   'GET /v1/agents/{agent_id}/export': ofAgents,
+  'GET /v1/agents/{agent_id}/versions': ofAgents,
+  'GET /v1/agents/{agent_id}/versions/{version}': (ids) => ofAgents(ids).map((one) => ({ ...one, version: '1' })),
+  'GET /v1/agents/{agent_id}/versions/{version}/diff': (ids) =>
+    ofAgents(ids).map((one) => ({ ...one, version: '1', from: '1' })),
   'GET /v1/sessions': ({ mark }) => list({ limit: '100', search: mark }).concat({ limit: '100' }),
   'GET /v1/sessions/{session_id}': ofSessions,
   'GET /v1/sessions/{session_id}/messages': ofSessions,
@@ -105,6 +109,7 @@ export const tables: Record<string, string> = {
   schedule_executions: 'GET /v1/durable/schedules/{schedule_id}/executions',
   webhooks: 'GET /v1/webhooks',
   agents: 'GET /v1/agents',
+  agent_versions: 'GET /v1/agents/{agent_id}/versions',
   sessions: 'GET /v1/sessions',
   session_counts: 'GET /v1/sessions',
   session_pins: 'GET /v1/sessions',

@@ -28,7 +28,7 @@ import { appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.
 import { createProgressWriter } from './progress-writer.ts'
 import { boundImages } from './result-images.ts'
 import type { Attempt } from './running-attempt.ts'
-import { type Configuration, configurationSql, configure } from './turn-context.ts'
+import { agentVersionSql, type Configuration, configurationSql, configure } from './turn-context.ts'
 
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
 const MAX_RESULT_BYTES = 2 * 1024 * 1024
@@ -303,10 +303,10 @@ async function loadCall(
         FROM events WHERE turn_id = m.turn_id AND type = 'act.started' AND step = ${actStep(iteration)}) AS planned,
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed,
-      (SELECT traceparent FROM turns WHERE id = m.turn_id) AS traceparent,
+      t.traceparent,
       ${roundsSql(turnId, iteration)} AS rounds
-    FROM events m JOIN sessions s ON s.id = m.session_id
-    LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
+    FROM events m JOIN sessions s ON s.id = m.session_id JOIN turns t ON t.id = m.turn_id
+    ${agentVersionSql}
     WHERE m.turn_id = ${turnId}::uuid AND m.type = 'output.message.completed' AND m.step = ${reasonStep(iteration)}
       AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
   if (row === undefined) return undefined

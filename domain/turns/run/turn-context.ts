@@ -119,9 +119,15 @@ export type Configuration = {
   sessionTools: ToolDefinition[]
 }
 
-export const configurationSql = Prisma.sql`a.system_prompt AS "systemPrompt",
-  a.capabilities AS "agentCapabilities", a.tools AS "agentTools",
+export const configurationSql = Prisma.sql`v.system_prompt AS "systemPrompt",
+  v.capabilities AS "agentCapabilities", v.tools AS "agentTools",
   s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
+
+/** The version `v` of the agent that a turn `t` of a session `s` runs. */
+export const agentVersionSql = Prisma.sql`
+  LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
+  LEFT JOIN agent_versions v ON v.organization_id = a.organization_id AND v.agent_id = a.id
+    AND v.version = coalesce(t.agent_version, a.version)`
 
 /** Resolves capabilities and tools. With `toolName`, only the MCP server that has this tool is read. */
 export async function configure(
@@ -217,7 +223,7 @@ function inputText(messages: Message[], turnId: string): string {
 const NAMED_MODELS = [
   Prisma.sql`right(t.controls ->> 'model_id', 32)::uuid`,
   Prisma.sql`s.model_id`,
-  Prisma.sql`a.default_model_id`,
+  Prisma.sql`v.default_model_id`,
 ]
 
 const readTurn = (
@@ -231,7 +237,7 @@ const readTurn = (
     t.cost_usd::text AS "costUsd",
     t.cache_read_tokens::float8 AS "cacheReadTokens", t.cache_creation_tokens::float8 AS "cacheCreationTokens",
     s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
-    ${configurationSql}, a.default_model_id AS "agentModelId", a.limits AS "agentLimits",
+    ${configurationSql}, v.default_model_id AS "agentModelId", a.limits AS "agentLimits",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",
     ${hasBudgetsSql} AS "hasBudgets",
@@ -244,6 +250,6 @@ const readTurn = (
       WHERE turn_id = t.id AND type = 'reason.completed' AND step = ${step}) AS succeeded,
     ${conversation} AS conversation
   FROM turns t JOIN sessions s ON s.id = t.session_id JOIN organizations o ON o.id = s.organization_id
-  LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
+  ${agentVersionSql}
   LEFT JOIN turn_steps p ON p.turn_id = t.id AND p.step = ${step}
   WHERE t.id = ${turnId}::uuid AND s.id = ${sessionId}::uuid AND s.organization_id = ${organizationId}::uuid`
