@@ -4,7 +4,7 @@ import type { Agent as AgentRow, Prisma } from '../../prisma/generated/client.ts
 import type { Actor } from '../kit/actor.ts'
 import { audit, givenFields } from '../kit/audit/entry.ts'
 import { createOnce, findOrInsert } from '../kit/create-once.ts'
-import { conflict } from '../kit/errors.ts'
+import { conflict, invalid } from '../kit/errors.ts'
 import type { CreationAttempt } from '../kit/idempotency-keys.ts'
 import { toId } from '../kit/ids.ts'
 import { checkAgent, checkStoredTools, type StoredAgent } from './check.ts'
@@ -27,6 +27,7 @@ export async function createAgent(
   attempt: CreationAttempt,
 ): Promise<WrittenAgent> {
   if (input.id) return putAgent(deps, actor, input.id, input, attempt)
+  if (input.if_version != null) throw invalid('if_version: needs the id of the agent that has the version')
   const prepare = async () => writableFields(await checkAgent(deps, actor, input))
   return { created: true, agent: await createNew(deps, actor, attempt, prepare, input.version_note) }
 }
@@ -55,7 +56,7 @@ export async function putAgent(
     insert: async () => {
       const before = await findAgent(deps, actor, id)
       fields = writableFields(await checkAgent(deps, actor, given, before))
-      if (if_version != null) return undefined
+      if (if_version != null) return refuseNew(id, before)
       const row = await insertAgent(deps, actor, id, fields, attempt, version_note)
       return row && { created: true, agent: await presentAgent(deps, row) }
     },
@@ -78,6 +79,11 @@ export async function putAgent(
     { note: version_note, ifVersion: if_version },
   )
   return { created: false, agent }
+}
+
+/** Refuses to create an agent that must have a version. */
+function refuseNew(id: AgentId, agent: AgentRow | null): undefined {
+  if (agent === null) throw conflict(`if_version: there is no agent ${toId('agent', id)}`)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { createScriptedAgent } from '../support/agents.ts'
-import { type Answer, call, expectError, type Json, modelId, textMessage, waitFor } from '../support/http.ts'
+import { type Answer, call, expectError, type Json, modelId, textMessage, unknownId, waitFor } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { clientTool, getTurn, MUTE, post, postAndAsk, submit, turnIdOf } from '../support/turns.ts'
 
@@ -71,6 +71,9 @@ describe('the versions of an agent', () => {
     expect((await call(api, 'PUT', `/v1/agents/${id}`, put)).body).toMatchObject({ version: 3, name: 'Put' })
     expectError(await call(api, 'PUT', `/v1/agents/${id}`, put), 409, /^if_version: the agent has version 3;/)
     expect((await get(`agents/${id}/versions`)).body.data).toHaveLength(3)
+    const gone = unknownId('agent')
+    expectError(await call(api, 'PUT', `/v1/agents/${gone}`, put), 409, `if_version: there is no agent ${gone}`)
+    expectError(await call(api, 'POST', '/v1/agents', put), 400, /^if_version: needs the id/)
   })
 
   it.each([
