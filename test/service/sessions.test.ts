@@ -27,6 +27,7 @@ describe('creating a session', () => {
       id: expect.stringMatching(/^session_[0-9a-f]{32}$/),
       organization_id: api.id,
       agent_id: null,
+      agent_version: null,
       harness_id: 'harness_01933b5a000070008000000000000601',
       model_id: null,
       title: null,
