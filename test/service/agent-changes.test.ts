@@ -145,7 +145,7 @@ describe('PATCH', () => {
     const before = await create()
     const { status, body } = await ask('PATCH', `/${before.id}`, change)
     const cleared = 'default_model_id' in change ? { default_model_id: null } : {}
-    // Its status is no part of a version.
+    // A version does not include the status.
     const version = 'status' in change || Object.keys(change).length === 0 ? 1 : 2
     expect([status, body]).toEqual([200, { ...before, ...change, ...cleared, version, updated_at: body.updated_at }])
     expect(await get(before.id)).toEqual(body)
