@@ -106,7 +106,16 @@ export const eventData = {
     error_count: z.int().min(0),
     duration_ms: milliseconds.nullish(),
   }),
-  'tool.started': z.object({ tool_call: ToolCall, display_name: z.string().nullish() }),
+  'tool.started': z.object({
+    tool_call: ToolCall,
+    display_name: z.string().nullish(),
+    child: z
+      .object({ agent_id: wireId('agent'), session_id: wireId('session'), turn_id })
+      .optional()
+      .meta({
+        description: 'Turn of the agent that the call asks. It exists a moment later, in a session of its own.',
+      }),
+  }),
   'tool.progress': z.object({
     turn_id,
     tool_call_id: z.string(),

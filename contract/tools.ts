@@ -60,9 +60,9 @@ export const AgentCapabilityConfig = z
   .meta({ id: 'AgentCapabilityConfig' })
 export type AgentCapabilityConfig = z.infer<typeof AgentCapabilityConfig>
 
-/** Returns the ref of a capability, which may be given by the id of its MCP server or skill: `mcp_…`, `mcp:mcp_…`. */
+/** Returns the ref of a capability, which may be given by the id of its MCP server, skill or agent: `mcp_…`, `mcp:mcp_…`. */
 export function canonicalRef(given: string): string {
-  const [, kind, id] = /^(?:(?:mcp|skill):)?((?:mcp|skill))_([0-9a-f]{32})$/.exec(given) ?? []
+  const [, kind, id] = /^(?:(?:mcp|skill|agent):)?((?:mcp|skill|agent))_([0-9a-f]{32})$/.exec(given) ?? []
   return kind === undefined || id === undefined ? given : `${kind}:${fromId(`${kind}_${id}`)}`
 }
 

@@ -61,6 +61,16 @@ export const Turn = z
     iterations: z.int().min(0),
     usage: TokenUsage,
     cost_usd: CostUsd.nullish(),
+    parent: z
+      .object({ session_id: wireId('session'), turn_id: wireId('turn') })
+      .nullish()
+      .meta({ description: 'Turn of the agent that has asked for this one.' }),
+    children: z
+      .object({ turns: z.int().min(1), usage: TokenUsage, cost_usd: CostUsd.nullish() })
+      .nullish()
+      .meta({
+        description: 'Sum of the turns by which other agents answered its calls, and of the turns below those.',
+      }),
     error: z.string().nullish(),
     error_code: TurnErrorCode.nullish(),
     finish_reason: z.string().nullish().meta({ description: FINISH_REASON }),

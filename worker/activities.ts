@@ -24,6 +24,7 @@ import { inLogContext } from '../lib/log-context.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 import type {
   BeginOutcome,
+  CallAbility,
   ExecutionInput,
   ExecutionOutcome,
   FailOutcome,
@@ -31,7 +32,6 @@ import type {
   LaneOutcome,
   LaunchInput,
   LaunchOutcome,
-  QuestionPlace,
   ReasonOutcome,
   RetentionOutcome,
   RetryPlace,
@@ -54,7 +54,7 @@ export type TurnActivities = {
     retries?: RetryPlace,
     mayHandOver?: boolean,
   ): Promise<ReasonOutcome | UnfinishedStep>
-  runTool(turn: TurnInput, iteration: number, position: number, questions?: QuestionPlace): Promise<ToolOutcome>
+  runTool(turn: TurnInput, iteration: number, position: number, ability?: CallAbility): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
   requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
   settleCalls(turn: TurnInput, iteration: number, isOverdue: boolean): Promise<SettleOutcome>
@@ -77,6 +77,8 @@ export type ScheduleActivities = {
 /** Time after which a step that was begun before comes again when its owner has no place for it. */
 const PLACE_RETRY_MS = 2000
 const placeRetryMs = () => PLACE_RETRY_MS * (1 + Math.random())
+
+const CHILDREN = { in_workflow: 'unknown', with_children: 'may_start', after_child: 'after_child' } as const
 
 type Activities = TurnActivities & ScheduleActivities & RetentionActivities & WebhookActivities
 
@@ -116,9 +118,9 @@ export const createActivities = (
       if (reasoned.outcome === 'waits') throw waitsForPlace(placeRetryMs())
       return reasoned.outcome === 'claimed_elsewhere' ? unfinished(queueOf, reasoned) : toOutcome(reasoned, retries)
     }),
-  runTool: (turn, iteration, position, questions) =>
+  runTool: (turn, iteration, position, ability) =>
     run(deps, async () => {
-      const options = { mayAsk: questions === 'in_workflow' }
+      const options = { mayAsk: ability !== undefined, children: CHILDREN[ability ?? 'in_workflow'] }
       const owner = await deps.owners.ownerOf(fromId(turn.organizationId))
       return calls.tools.run(owner, () =>
         heartbeats.during((attempt) => runTool(deps, place(turn), iteration, position, attempt, options)),

@@ -5,6 +5,7 @@ import { findLateSchedules, syncSchedules } from '../domain/schedules/clock/sync
 import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../domain/schedules/executions/sweep.ts'
 import { admitWaitingTurns } from '../domain/turns/run/turn-admission.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
+import { cancelLeftChildren } from '../domain/turns/sweep/left-children.ts'
 import { releaseDeadProcesses, releaseLostActivities } from '../domain/turns/sweep/lost-activities.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
@@ -229,6 +230,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   let executionCursor: string | null = null
   return Promise.all([
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
+    repeat(deps, SWEEP_MS, signal, 'cancelling turns of ended callers', () => cancelLeftChildren(deps)),
     repeat(deps, SWEEP_MS, signal, 'comparing new turns with Temporal', () => startLostEarlyTurns(deps, compared)),
     repeat(deps, SWEEP_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
     repeat(deps, SWEEP_MS, signal, 'looking for lost activities', () => releaseLostActivities(deps)),

@@ -1,12 +1,15 @@
-import { isCancellation, setCurrentDetails } from '@temporalio/workflow'
+import { isCancellation, setCurrentDetails, sleep } from '@temporalio/workflow'
 import { failTool, requestCalls, runTool, settleCalls } from './activities.ts'
-import type { PlannedTool, ReasonOutcome, ToolOutcome, TurnInput } from './messages.ts'
+import { runChild } from './child.ts'
+import type { CallAbility, PlannedTool, ReasonOutcome, TurnInput } from './messages.ts'
 import { inParallel } from './parallel.ts'
 import type { ResumeSignal } from './resume-signal.ts'
 
 /** Time after a tool's own limit for recording its result. */
 const TOOL_GRACE_MS = 30_000
 const MAX_PARALLEL_TOOLS = 16
+/** Time until the end of an agent's turn is in the record although its workflow was terminated. */
+const RECONCILED_MS = 10_000
 
 type Act = Pick<Extract<ReasonOutcome, { outcome: 'act' }>, 'runs' | 'asks'>
 
@@ -30,7 +33,7 @@ export async function act(
   return ran === 'done'
 }
 
-type Ran = ToolOutcome['outcome']
+type Ran = 'done' | 'asked' | 'ended'
 
 async function runCalls(input: TurnInput, iteration: number, runs: PlannedTool[]): Promise<Ran> {
   if (runs.length === 0) return 'done'
@@ -48,8 +51,17 @@ async function runCalls(input: TurnInput, iteration: number, runs: PlannedTool[]
 async function runCall(input: TurnInput, iteration: number, { position, tool, timeoutMs }: PlannedTool): Promise<Ran> {
   const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
   try {
-    const { outcome } = await runTool.executeWithOptions(options, [input, iteration, position, 'in_workflow'])
-    return outcome
+    for (let ability: CallAbility = 'with_children'; ; ) {
+      const ran = await runTool.executeWithOptions(options, [input, iteration, position, ability])
+      if (ran.outcome === 'busy') await sleep(ran.afterMs)
+      else if (ran.outcome !== 'child') return ran.outcome
+      else if (ability === 'after_child') await sleep(RECONCILED_MS)
+      else {
+        setCurrentDetails(`iteration ${iteration} · ${tool} · waiting for ${ran.turn.turnId}`)
+        await runChild(ran, tool)
+        ability = 'after_child'
+      }
+    }
   } catch (error) {
     if (isCancellation(error)) throw error
     // A tool's failure never fails the turn: it is reported to the model.

@@ -79,11 +79,20 @@ export type SettleOutcome =
   | { outcome: 'settled'; runs: PlannedTool[] }
   | { outcome: 'ended' }
 
-/** Where a turn waits when a tool asks its user. The workflows of an earlier release know of no questions. */
-export type QuestionPlace = 'in_workflow' | undefined
+/**
+ * Abilities of the workflow that runs a call. `in_workflow`: it waits when the tool asks its user. `with_children`: also,
+ * it runs the turn of an agent that the tool asks. `after_child`: it has done so. Earlier releases give none, or the first.
+ */
+export type CallAbility = 'in_workflow' | 'with_children' | 'after_child' | undefined
 
-/** Outcome of a call. `asked`: its tool asks the user, and is to be run again with the answers. */
-export type ToolOutcome = { outcome: 'done' | 'asked' | 'ended' }
+/**
+ * Outcome of a call. `asked`: its tool asks the user, and is to be run again with the answers. `child`: it is to be run again
+ * after `turn`, by which an agent answers it. `busy`: again after a pause, because the agent's session is busy.
+ */
+export type ToolOutcome =
+  | { outcome: 'done' | 'asked' | 'ended' }
+  | { outcome: 'child'; turn: TurnInput; agentId: string | null }
+  | { outcome: 'busy'; afterMs: number }
 
 /** Outcome of failing a turn, which may have ended before. `ended`: cancelled, or deleted with its session. */
 export type FailOutcome = TurnOutcome | 'ended'

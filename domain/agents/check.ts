@@ -8,6 +8,7 @@ import { afterField, invalid } from '../kit/errors.ts'
 import { asUuid, toId } from '../kit/ids.ts'
 import { readModel, readModelsNamed } from '../models/llm/read-models.ts'
 import { checkScript } from '../models/llm/simulator/llmsim-script.ts'
+import { askedSession } from '../tools/agents/capability.ts'
 import type { Capability } from '../tools/capabilities/capability.ts'
 import { toolChoiceOf } from '../tools/capabilities/server-config.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
@@ -144,8 +145,11 @@ export async function checkCapabilities(
   before: AgentCapabilityConfig[] = [],
 ): Promise<Capability[]> {
   for (const [position, { ref, config }] of (capabilities ?? []).entries()) {
-    if (!ref.startsWith('mcp:') || toolChoiceOf(config) !== undefined) continue
-    throw invalid(`capabilities.${position}.config: must be {"tools": [names of tools]} or nothing for an MCP server`)
+    const field = `capabilities.${position}.config`
+    if (ref.startsWith('mcp:') && toolChoiceOf(config) === undefined)
+      throw invalid(`${field}: must be {"tools": [names of tools]} or nothing for an MCP server`)
+    if (ref.startsWith('agent:') && askedSession(config) === undefined)
+      throw invalid(`${field}: must be {"session": "new"}, {"session": "same"} or nothing for an agent`)
   }
   const known = await readCapabilities(deps, organizationId, capabilities ?? [])
   const kept = new Set(before.map(({ ref }) => ref))

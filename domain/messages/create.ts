@@ -37,19 +37,21 @@ export type AcceptedMessage = { message: Message; sessionUuid: SessionId; turnUu
  * Accepts a user's message. One transaction stores the event input.message and the turn that will answer it. Then the
  * turn's workflow is started, if the turn is the session's next. From the commit on the message has a turn, even if
  * Temporal or this process fails. Throws `not_found`, `invalid` for an invalid part or an unusable model, `conflict`
- * for `on_busy: reject` while a turn is unfinished, and `too_many` when the queue is full.
+ * for `on_busy: reject` while a turn is unfinished, and `too_many` when the queue is full. A turn with `ancestors` is
+ * not started: its caller does that.
  */
 export async function createMessage(
   deps: Deps,
   actor: Actor,
   sessionId: SessionId,
   input: CreateMessageRequest,
-  attempt: CreationAttempt = {},
+  attempt: CreationAttempt & { ancestors?: string[] } = {},
 ): Promise<AcceptedMessage> {
   const place = { organizationId: actor.organizationId, sessionId }
+  const from = { author: authorOf(actor), ancestors: attempt.ancestors }
   return createOnce(attempt, {
     find: (turnId) => findAccepted(deps, { ...place, turnId: asUuid(turnId) }),
-    insert: (turnId) => acceptMessage(deps, { ...place, turnId: asUuid(turnId) }, authorOf(actor), input),
+    insert: (turnId) => acceptMessage(deps, { ...place, turnId: asUuid(turnId) }, from, input),
   })
 }
 
@@ -59,13 +61,13 @@ const authorOf = ({ userId, apiKeyId }: Actor): Author => ({ userId: userId === 
 async function acceptMessage(
   deps: Deps,
   place: MessagePlace,
-  author: Author,
+  from: Pick<NewMessage, 'author' | 'ancestors'>,
   input: CreateMessageRequest,
 ): Promise<AcceptedMessage> {
   checkParts(input.message.content, 'message.content')
   const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
   const isCapped = deps.limits.maxRunningTurns !== undefined
-  const message = { ...newMessage(place, input, modelId), author, traceparent: deps.tracing.traceparent(), isCapped }
+  const message = { ...newMessage(place, input, modelId), ...from, traceparent: deps.tracing.traceparent(), isCapped }
   const policy = input.on_busy ?? 'enqueue'
   const isAlone = policy === 'enqueue' && input.budget == null
   const inserted = isAlone ? await enqueue(deps, message) : undefined
@@ -140,7 +142,9 @@ async function insertBusy(
   const { cancelled, events, agentId, next } = done
   const { organizationId, sessionId } = message
   notifyCancelled(deps, organizationId, cancelled)
-  if (next !== null) startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next }, 'early')
+  // The workflow of the call that asks starts its turn.
+  if (next !== null && message.ancestors === undefined)
+    startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next }, 'early')
   return toAccepted(message, events)
 }
 
@@ -161,7 +165,7 @@ function newMessage(
   place: MessagePlace,
   input: CreateMessageRequest,
   modelId: ModelId | null | undefined,
-): Omit<NewMessage, 'traceparent' | 'author' | 'isCapped'> {
+): Omit<NewMessage, 'traceparent' | 'author' | 'isCapped' | 'ancestors'> {
   const { content } = input.message
   const controls = input.controls ? presentControls(input.controls, modelId) : undefined
   const message = {

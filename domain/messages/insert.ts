@@ -22,6 +22,8 @@ export type Author = { userId: string | null; apiKeyId: string | null }
  */
 export type NewMessage = MessagePlace & {
   author: Author
+  /** Turns above a child turn, the topmost first. */
+  ancestors: string[] | undefined
   content: InputContentPart[]
   controls: string | null
   data: { message: Record<string, unknown> }
@@ -54,7 +56,19 @@ type Row = Pick<StoredEvent, 'sequence' | 'type' | 'ts'> & {
  */
 export async function insertMessage(
   db: Prisma.TransactionClient,
-  { organizationId, sessionId, turnId, author, content, controls, data, traceparent, claim = 0, isCapped }: NewMessage,
+  {
+    organizationId,
+    sessionId,
+    turnId,
+    author,
+    ancestors,
+    content,
+    controls,
+    data,
+    traceparent,
+    claim = 0,
+    isCapped,
+  }: NewMessage,
   when: 'always' | 'unless_waiting',
 ): Promise<InsertedMessage | undefined> {
   const preview = truncate(textOf(content))
@@ -66,7 +80,7 @@ export async function insertMessage(
           SELECT version FROM agents a WHERE a.organization_id = sessions.organization_id AND a.id = sessions.agent_id
         )) AS agent_version,
         status IN ('started', 'idle') AS is_next, status = 'started' AS begins,
-        status IN ('started', 'idle') AND (${isCapped} OR EXISTS (
+        status IN ('started', 'idle') AND ${ancestors === undefined} AND (${isCapped} OR EXISTS (
           SELECT FROM agents a WHERE a.organization_id = sessions.organization_id AND a.id = sessions.agent_id
             AND a.limits -> 'max_running_turns' IS NOT NULL
         )) AS is_in_line
@@ -86,11 +100,11 @@ export async function insertMessage(
     ), turn AS (
       INSERT INTO turns (
         id, organization_id, session_id, agent_id, agent_version, user_id, api_key_id, input_sequence, input_preview, controls, traceparent,
-        admission
+        admission, ancestors
       )
       SELECT ${turnId}::uuid, organization_id, id, agent_id, agent_version, ${author.userId}::uuid, ${author.apiKeyId}::uuid,
         last_sequence + 1, ${preview}, ${controls}::jsonb, ${traceparent ?? null},
-        CASE WHEN is_in_line THEN 'waits' END::turn_admission
+        CASE WHEN is_in_line THEN 'waits' END::turn_admission, ${ancestors ?? null}::uuid[]
       FROM session
     ), claim AS (
       INSERT INTO turn_steps (turn_id, step, fence, claims, process)

@@ -5,8 +5,10 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { PlannedTool } from '../../workflows/messages.ts'
 import type { NewEvent } from '../events/log/append.ts'
 import { actStep, callStep, callSteps, stepSql } from '../events/log/steps.ts'
+import { toId } from '../kit/ids.ts'
 import type { Hidden } from '../tools/call-secrets/redact-call.ts'
 import type { Toolset } from '../tools/capabilities/toolset.ts'
+import type { ChildTurn } from './child-turns.ts'
 
 /** A recorded tool call that the model made in one of a turn's steps. */
 export type Call = {
@@ -141,11 +143,22 @@ export type CallResult = {
 
 type CallName = Pick<Call, 'id' | 'name' | 'displayName'>
 
-export const callStarted = (iteration: number, execId: string, call: CallName & Pick<Call, 'arguments'>): NewEvent => ({
+export const callStarted = (
+  iteration: number,
+  execId: string,
+  call: CallName & Pick<Call, 'arguments'>,
+  child?: ChildTurn,
+): NewEvent => ({
   type: 'tool.started',
   step: callStep(iteration, call.id),
   execId,
-  data: { tool_call: presentCall(call), display_name: call.displayName },
+  data: { tool_call: presentCall(call), display_name: call.displayName, ...(child && { child: presentChild(child) }) },
+})
+
+const presentChild = ({ agentId, sessionId, turnId }: ChildTurn) => ({
+  agent_id: toId('agent', agentId),
+  session_id: toId('session', sessionId),
+  turn_id: toId('turn', turnId),
 })
 
 export const callCompleted = (iteration: number, execId: string, call: CallName, result: CallResult): NewEvent => ({

@@ -2,6 +2,7 @@ import type { Deps as Below } from '../agents/deps.ts'
 import type { TurnCaps } from '../agents/turn-caps.ts'
 import type { CallScope } from '../kit/session-scope.ts'
 import type { SessionSchedules } from '../tools/capabilities/session-schedules.ts'
+import type { ChildTurns } from './child-turns.ts'
 import type { DeltaClock } from './run/delta-clock.ts'
 import type { RunningAttempts } from './run/running-attempts.ts'
 import type { TurnControl, TurnStarter } from './turn-workflows.ts'
@@ -13,6 +14,7 @@ export type Deps = Below & {
   deltaClock: DeltaClock
   /** Opens the schedules that a session's tool calls have made, for a tool call. */
   openSchedules: (scope: CallScope) => SessionSchedules
+  children: ChildTurns
   limits: TurnLimits
 }
 

@@ -10,6 +10,7 @@ import { requireSession } from '../kit/session-scope.ts'
 import { presentCost, presentUsage } from '../kit/usage.ts'
 import { pendingCalls, presentRequested, readAct } from './calls.ts'
 import type { Deps } from './deps.ts'
+import { type Family, readFamilies } from './family.ts'
 import { findStalled } from './runs/stalled.ts'
 
 const TURNS_AT_ONCE = 100
@@ -90,16 +91,27 @@ async function readPending(deps: Deps, { id, status }: TurnRow): Promise<Turn['p
 }
 
 async function presentTurns(deps: Deps, rows: TurnRow[]): Promise<Turn[]> {
-  const stalled = await findStalled(deps, rows)
-  return Promise.all(rows.map(async (row) => presentTurn(row, stalled.has(row.id), await readPending(deps, row))))
+  const [stalled, families] = await Promise.all([findStalled(deps, rows), readFamilies(deps, rows)])
+  return Promise.all(
+    rows.map(async (row) => presentTurn(row, stalled.has(row.id), await readPending(deps, row), families.get(row.id))),
+  )
 }
 
 async function presentOne(deps: Deps, row: TurnRow): Promise<Turn> {
-  const [stalled, pending] = await Promise.all([findStalled(deps, [row]), readPending(deps, row)])
-  return presentTurn(row, stalled.has(row.id), pending)
+  const [stalled, pending, families] = await Promise.all([
+    findStalled(deps, [row]),
+    readPending(deps, row),
+    readFamilies(deps, [row]),
+  ])
+  return presentTurn(row, stalled.has(row.id), pending, families.get(row.id))
 }
 
-const presentTurn = (row: TurnRow, stalled: boolean, pending_tool_calls: Turn['pending_tool_calls']): Turn => ({
+const presentTurn = (
+  row: TurnRow,
+  stalled: boolean,
+  pending_tool_calls: Turn['pending_tool_calls'],
+  family: Family | undefined,
+): Turn => ({
   id: toId('turn', row.id),
   session_id: toId('session', row.sessionId),
   agent_id: row.agentId && toId('agent', row.agentId),
@@ -113,6 +125,7 @@ const presentTurn = (row: TurnRow, stalled: boolean, pending_tool_calls: Turn['p
   iterations: row.iterations,
   usage: presentUsage(row),
   cost_usd: presentCost(row.costUsd),
+  ...family,
   error: row.error,
   // Only these codes are stored.
   error_code: row.errorCode as Turn['error_code'],

@@ -15,6 +15,7 @@ import { createOwners } from '../../domain/kit/owners.ts'
 import { createSessionMutex } from '../../domain/kit/session-mutex.ts'
 import { NO_TRACING } from '../../domain/kit/tracing.ts'
 import { createDocumentThreads } from '../../domain/kit/yaml/threads.ts'
+import { createChildTurns } from '../../domain/messages/ask-agent.ts'
 import { openSessionSchedules } from '../../domain/schedules/open-session-schedules.ts'
 import { createSqliteRunner } from '../../domain/session-data/databases/sqlite-runner/create-sqlite-runner.ts'
 import { createZipPlaces } from '../../domain/session-data/files/archive.ts'
@@ -137,6 +138,7 @@ export async function buildPlatform(
     }),
     clock: temporal.clock,
     openSchedules: (scope) => openSessionSchedules(deps, scope),
+    children: createChildTurns(() => deps),
     models,
     capabilities: builtinCapabilities,
     conversations: createConversationCache(),

@@ -37,6 +37,8 @@ export type ToolContext = {
   config: unknown
   /** Answers of the client to the questions of earlier runs of this call; see `InputRequired`. */
   answers: Answers[]
+  /** Asks the agent of the tool and returns its answer. Present for a tool that `asks` one. */
+  askAgent?: (message: string) => Promise<ToolOutput>
   /** Reports progress to clients, at any rate: the latest is published about every 100 ms. */
   report: (progress: Progress) => void
   /** Aborts when the tool times out, the turn is cancelled or the process stops. */
@@ -61,6 +63,8 @@ export type Tool = {
   needsApproval?: boolean
   /** Names of the top-level properties of arguments and results whose values are secret: events hold [secret] instead of them. */
   secrets?: { arguments?: string[]; results?: string[] }
+  /** Id of the agent whose turn answers the tool's calls. */
+  asks?: string
   timeoutMs: number
   /** Whether a call may run again that may already have had its effect. */
   mayRunAgain: boolean

@@ -19,6 +19,7 @@ export async function findMissing(deps: Deps, organizationId: string, named: Nam
   const known = await Promise.all([
     readIds(idsOf('mcp', refs), (where) => deps.db.mcpServer.findMany({ where, select: { id: true } }), 'mcp:'),
     readIds(idsOf('skill', refs), (where) => deps.db.skill.findMany({ where, select: { id: true } }), 'skill:'),
+    readIds(idsOf('agent', refs), (where) => deps.db.agent.findMany({ where, select: { id: true } }), 'agent:'),
     readIds(models, ({ id }) => readModels(deps, organizationId, id.in)),
   ])
   const found = new Set(known.flat())

@@ -34,6 +34,7 @@ const NOTICES_AT_ONCE = 16
 
 const USER_REASON = 'cancelled by the user'
 const OPERATOR_REASON = 'cancelled in Temporal'
+const PARENT_REASON = 'cancelled with the turn that asked'
 
 /**
  * Cancels all running, waiting and queued turns of a session, or only `turnId`. The cancellation is recorded when this
@@ -56,12 +57,19 @@ export async function cancelTurns(
   return { status: 'cancelled', message: count === 1 ? 'The turn was cancelled.' : `${count} turns were cancelled.` }
 }
 
-/** Cancels the turn of a workflow that was cancelled in Temporal. Does nothing when the turn has ended. */
+/**
+ * Cancels the turn of a workflow that was cancelled in Temporal, or whose call has ended. Does nothing when the turn has
+ * ended.
+ */
 export async function cancelOwnTurn(deps: Deps, turn: TurnPlace): Promise<void> {
   const { turnId: id, ...where } = turn
+  const row = await deps.db.turn.findFirst({ where: { ...where, id, finishedAt: null }, select: { ancestors: true } })
   // Most were cancelled in the record, and then in Temporal.
-  if ((await deps.db.turn.count({ where: { ...where, id, finishedAt: null } })) === 0) return
-  notifyCancelled(deps, turn.organizationId, (await cancelAndGoOn(deps, turn, [id], { reason: OPERATOR_REASON })) ?? [])
+  if (row === null) return
+  const parent = row.ancestors.at(-1)
+  const isLeft = parent !== undefined && (await deps.db.turn.count({ where: { id: parent, finishedAt: null } })) === 0
+  const reason = isLeft ? PARENT_REASON : OPERATOR_REASON
+  notifyCancelled(deps, turn.organizationId, (await cancelAndGoOn(deps, turn, [id], { reason })) ?? [])
 }
 
 async function hasTurn(deps: Deps, where: { organizationId: string; sessionId: string }, id: string) {

@@ -16,19 +16,24 @@ import { withSecrets } from '../../tools/call-secrets/encrypt.ts'
 import { type CallSecret, secretsOf } from '../../tools/call-secrets/places.ts'
 import { type Hidden, redactResult } from '../../tools/call-secrets/redact-call.ts'
 import { redactError, redactText } from '../../tools/call-secrets/redact-text.ts'
-import { type Tool, ToolError } from '../../tools/capabilities/capability.ts'
+import { type Tool, type ToolContext, ToolError } from '../../tools/capabilities/capability.ts'
 import { InputRequired } from '../../tools/capabilities/questions.ts'
 import type { ToolOutput } from '../../tools/capabilities/tool-output.ts'
 import { openSessionSkills } from '../../tools/skills/open-session-skills.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
+import { AwaitsTurn } from '../child-turns.ts'
 import type { Deps } from '../deps.ts'
 import { type Asking, askClient, type Round, readAsking, roundsSql } from '../questions.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { appendAs, hasTooManyClaims, RightLost, whileTurnRuns } from './attempt.ts'
+import { askOf, awaited, chooseChild, type RunOptions } from './child-call.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { boundImages } from './result-images.ts'
 import type { Attempt } from './running-attempt.ts'
 import { agentVersionSql, type Configuration, configurationSql, configure } from './turn-context.ts'
+
+/** What came of running a tool. */
+type Ran = CallResult | InputRequired | AwaitsTurn
 
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
 const MAX_RESULT_BYTES = 2 * 1024 * 1024
@@ -50,7 +55,7 @@ export async function runTool(
   iteration: number,
   position: number,
   attempt: Attempt,
-  { mayAsk = true } = {},
+  { mayAsk = true, children = 'may_start' }: RunOptions = {},
 ): Promise<ToolOutcome> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined) return { outcome: 'ended' }
@@ -64,16 +69,20 @@ export async function runTool(
     const startedAt = Date.now()
     // Before the claim: while they cannot be read, the tool has not run.
     const hidden = call.secret && (await readArguments(deps, turn.sessionId, call.secret))
-    const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call)])
+    const child = await chooseChild(deps, { ...turn, step }, call, children)
+    const { claims } = await appendAs(deps, turn, step, live, [callStarted(iteration, execId, call, child)])
+    const askAgent = child && askOf(deps, { ...turn, step }, call, children)
     const ran = hasTooManyClaims(claims)
       ? UNRUNNABLE
       : await deps.tracing.toolCall(
           { ...call, turn: { ...turn, traceparent: call.traceparent }, iteration, callId: call.id },
-          () => resultOf(deps, turn, { ...call, hidden, execId }, claims, iteration, live),
+          () => resultOf(deps, turn, { ...call, hidden, execId, askAgent }, claims, iteration, live),
           tracedResult,
         )
+    const awaits = ran instanceof AwaitsTurn ? awaited(ran, claims) : undefined
+    if (awaits !== undefined && 'outcome' in awaits) return awaits
     const ask = (asked: InputRequired) => (mayAsk ? askClient(iteration, execId, call, claims, asked) : MAY_NOT_ASK)
-    const result = ran instanceof InputRequired ? ask(ran) : ran
+    const result = ran instanceof InputRequired ? ask(ran) : (awaits ?? (ran as CallResult))
     if ('type' in result) {
       await recordResult(deps, turn, step, live, result)
       return { outcome: 'asked' }
@@ -127,6 +136,11 @@ const MAY_NOT_ASK: CallResult = {
   error: 'The tool asks its user, which this turn cannot. Call it again in a later one.',
 }
 
+const CANNOT_ASK_AGENTS: CallResult = {
+  status: 'error',
+  error: 'The tool asks an agent, which this turn cannot. Call it again in a later one.',
+}
+
 const UNREADABLE: CallResult = {
   status: 'error',
   error: 'The call was not run, because its secret arguments can no longer be read. Call again with the values.',
@@ -144,13 +158,13 @@ const isApproved = (tool: Tool, planned: PlannedAs | null): boolean =>
 async function resultOf(
   deps: Deps,
   turn: TurnPlace,
-  call: LoadedCall & { hidden: Hidden | undefined; execId: string },
+  call: LoadedCall & { hidden: Hidden | undefined; execId: string; askAgent: ToolContext['askAgent'] | undefined },
   claims: number,
   iteration: number,
   attempt: Attempt,
-): Promise<CallResult | InputRequired> {
+): Promise<Ran> {
   const { fence, signal } = attempt
-  const { tool, config, hidden, asking } = call
+  const { tool, config, hidden, asking, askAgent } = call
   if (asking.failure !== undefined) return asking.failure
   // The attempt that has asked ended there.
   const mayHaveRun = claims > asking.claims + 1
@@ -162,12 +176,13 @@ async function resultOf(
   }
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
   if (call.policy === 'requires_approval' && !isApproved(tool, call.planned)) return UNAPPROVED
+  if (tool.asks !== undefined && askAgent === undefined) return CANNOT_ASK_AGENTS
   const { threads, bash, mcp, tracing } = deps
   const outgoing = { ...deps.outgoing, traceparent: tracing.traceparent }
   const step = callStep(iteration, call.id)
   const idempotencyKey = `${toId('turn', turn.turnId)}:${iteration}:${call.position}`
   const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers }
-  const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun }
+  const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun, ...(askAgent && { askAgent }) }
   const writer = { turnId: turn.turnId, step, fence }
   let reports = 0
   const progress = createProgressWriter(async ({ message, ...counts }) => {
@@ -192,7 +207,7 @@ async function resultOf(
       )
     } catch (error) {
       limited.throwIfAborted()
-      if (error instanceof InputRequired) return error
+      if (error instanceof InputRequired || error instanceof AwaitsTurn) return error
       if (error instanceof WriterLost) throw new RightLost(error.outcome)
       if (error instanceof DomainError || error instanceof ToolError)
         return { status: 'error', error: storableText(redactText(error.message, hidden).slice(0, MAX_ERROR_LENGTH)) }
@@ -212,8 +227,8 @@ async function resultOf(
 async function withTimeLimit(
   tool: Tool,
   signal: AbortSignal,
-  run: (limited: AbortSignal) => Promise<CallResult | InputRequired>,
-): Promise<CallResult | InputRequired> {
+  run: (limited: AbortSignal) => Promise<Ran>,
+): Promise<Ran> {
   // The listener below would miss an abort that has already happened.
   signal.throwIfAborted()
   const late = new AbortController()
@@ -248,8 +263,8 @@ function toResult(tool: Tool, { value, images = [] }: ToolOutput): CallResult {
   return { status: 'success', parts: [{ type: 'text', text }, ...boundImages(images)], hidden }
 }
 
-const tracedResult = (ran: CallResult | InputRequired) => {
-  if (ran instanceof InputRequired) return { errorType: undefined }
+const tracedResult = (ran: Ran) => {
+  if (ran instanceof Error) return { errorType: undefined }
   if (ran.status === 'success')
     return { errorType: undefined, content: ran.parts?.filter(({ type }) => type === 'text') }
   return { errorType: ran.status, content: ran.error }

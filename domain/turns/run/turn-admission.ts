@@ -6,10 +6,14 @@ import { inShareSql } from './process-lease.ts'
 import type { TurnContext } from './turn-context.ts'
 import { beginAdmitted } from './waiting-steps.ts'
 
-type Capped = Pick<TurnContext, 'organizationId' | 'turnId' | 'status' | 'admission' | 'caps'>
+type Capped = Pick<TurnContext, 'organizationId' | 'turnId' | 'status' | 'admission' | 'caps' | 'isChild'>
 
-/** Whether the number of turns that run at once is limited for a turn. */
-const isCapped = ({ admission, caps }: Capped): boolean => admission !== null || caps.maxRunningTurns !== undefined
+/**
+ * Whether the number of turns that run at once is limited for a turn. A child turn runs in its caller's place: callers
+ * that waited for each other's places would never end.
+ */
+const isCapped = ({ admission, caps, isChild }: Capped): boolean =>
+  admission !== null || (caps.maxRunningTurns !== undefined && !isChild)
 
 /**
  * Takes a place among the turns that run at once, unless the turn has one or needs none. False when the turn has to wait

@@ -33,6 +33,8 @@ export type TurnContext = TurnPlace & {
   startedAt: Date | null
   /** Place among the turns that run at once. Null while the turn has asked for none. */
   admission: TurnAdmission | null
+  /** Whether the turn answers a call of another agent's turn. */
+  isChild: boolean
   traceparent: string | null
   harnessId: string
   agentId: string | null
@@ -89,6 +91,7 @@ type Row = Configuration & {
   costUsd: string | null
   startedAt: Date | null
   admission: TurnAdmission | null
+  isChild: boolean
   traceparent: string | null
   harnessId: string
   agentId: string | null
@@ -184,6 +187,7 @@ async function load(
     costUsd: row.costUsd,
     startedAt: row.startedAt,
     admission: row.admission,
+    isChild: row.isChild,
     traceparent: row.traceparent,
     harnessId: row.harnessId,
     agentId: row.agentId,
@@ -232,7 +236,7 @@ const readTurn = (
   step: string,
   conversation: Prisma.Sql,
 ) => deps.db.$queryRaw<Row[]>`
-  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt", t.traceparent, t.admission::text,
+  SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt", t.traceparent, t.admission::text, t.ancestors IS NOT NULL AS "isChild",
     t.input_tokens::float8 AS "inputTokens", t.output_tokens::float8 AS "outputTokens",
     t.cost_usd::text AS "costUsd",
     t.cache_read_tokens::float8 AS "cacheReadTokens", t.cache_creation_tokens::float8 AS "cacheCreationTokens",

@@ -11,7 +11,7 @@ const DEFAULT_SWEEP: Sweep = { graceMs: 2000, repeatMs: 10_000, limit: 200 }
  * Starts turns whose own start was lost: Temporal was unavailable when the message was posted, or the process died
  * between the transaction and the start, or between a turn's end and the start of the next. Returns how many it tried.
  * Meant to be called periodically; `swept` keeps the time at which each turn was tried, so that a busy worker is not
- * asked each time.
+ * asked each time. A turn by which an agent answers another is started by that one's workflow.
  */
 export async function startLostTurns(
   deps: Deps,
@@ -23,7 +23,7 @@ export async function startLostTurns(
   const heads = await deps.db.$queryRaw<StartedTurn[]>`
     SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", s.agent_id AS "agentId"
     FROM turns t JOIN sessions s ON s.id = t.session_id
-    WHERE t.status = 'queued' AND t.created_at < now() - make_interval(secs => ${graceMs / 1000})
+    WHERE t.status = 'queued' AND t.ancestors IS NULL AND t.created_at < now() - make_interval(secs => ${graceMs / 1000})
       AND t.id <> ALL (${[...swept.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
       AND NOT EXISTS (

@@ -56,6 +56,7 @@ export const scenarios: Scenario[] = [
   },
   { name: 'cancelled-tool', play: (url) => playCancelled(url, [calls('hang')], lab) },
   { name: 'superseded-while-waiting', play: playSuperseded },
+  { name: 'asked-agents', play: (url) => playAsking(url) },
   { name: 'long-turn', play: (url) => playAlone(url, [...Array(LONG_TURN_STEPS).fill(calls('echo')), done], lab) },
   { name: 'execution-completed', play: (url) => playTriggered(url, ACTIVITY) },
   {
@@ -85,6 +86,13 @@ async function start(url: string, steps: object[], agent: object = {}): Promise<
 
 async function playAlone(url: string, steps: object[], agent: object = {}): Promise<string> {
   return (await start(url, steps, agent)).turnId
+}
+
+/** The agent asks another one twice at once. */
+async function playAsking(url: string): Promise<string> {
+  const { body: asked } = await call(url, 'POST', '/v1/agents', { name: 'Asked', system_prompt: 'Help.' })
+  const asks = { id: 'call_0', name: 'ask_asked', arguments: { message: 'Help.' } }
+  return playAlone(url, [{ tool_calls: [asks, { ...asks, id: 'call_1' }] }, done], { capabilities: [asked.id] })
 }
 
 const untilEvent = (url: string, sessionId: string, type: string): Promise<Json> =>
