@@ -1,5 +1,6 @@
 import { createScriptedAgent } from '../support/agents.ts'
 import { call, expectError, type Json, listEvents, modelId, unknownId, waitFor } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { cancel, clientTool, getTurn, listTurns, post, submit, turnIdOf, waitForEvent } from '../support/turns.ts'
 
@@ -126,7 +127,19 @@ describe('an agent as a tool', () => {
     const exists = async (id: string) => (await call(api, 'GET', `/v1/sessions/${id}`)).status === 200
     for (const { session_id } of children) await waitFor(() => exists(session_id), 'the session of a child turn')
     for (const { session_id } of children) await waitForEvent(api, session_id, 'output.message.delta')
+    const sessions = [session, ...children.map(({ session_id }) => session_id)].map(toUuid)
+    for (const [table, column] of [
+      ['turns', 'started_at'],
+      ['events', 'ts'],
+    ]) {
+      await api.query(`UPDATE ${table} SET ${column} = now() - interval '16 minutes' WHERE session_id = ANY ($1)`, [
+        sessions,
+      ])
+    }
+    // A caller that waits is not stalled.
+    const { stalled } = await getTurn(api, session, turnId)
     await cancel(api, session)
+    expect(stalled).toBe(false)
     for (const { session_id, turn_id } of children) {
       const ended = await waitFor(async () => {
         const turn = await getTurn(api, session_id, turn_id)

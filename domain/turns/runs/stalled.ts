@@ -1,12 +1,17 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 
-/** Returns the condition that the active turn `t` has had no event for too long. Reads one event of each such turn. */
+/**
+ * Returns the condition that the active turn `t` has had no event for too long, and waits for no agent. Reads one event of
+ * each such turn.
+ */
 export function isStalledSql({ limits }: Deps): Prisma.Sql {
   const before = new Date(Date.now() - limits.turnStalledMs)
   return Prisma.sql`(t.status = 'active' AND t.finished_at IS NULL AND t.started_at < ${before} AND ${before} > (
     SELECT e.ts FROM events e WHERE e.session_id = t.session_id AND e.turn_id = t.id ORDER BY e.sequence DESC LIMIT 1
-  ))`
+  ) AND NOT (t.children > 0 AND EXISTS (
+    SELECT FROM turns c WHERE c.ancestors IS NOT NULL AND c.ancestors @> ARRAY[t.id] AND c.finished_at IS NULL
+  )))`
 }
 
 /** Returns which of the turns are stalled. */
