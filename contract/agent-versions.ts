@@ -4,6 +4,7 @@ import { DateTime, listOf, textUpTo } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { AgentId, wireId, wireUuid } from './kit/ids.ts'
 import { limitUpTo, wholeNumber } from './kit/query.ts'
+import { OutputSchema } from './output-schema.ts'
 import { missingModel, NamedCapability, ToolDefinition } from './tools.ts'
 
 const MAX_VERSION = 2_147_483_647
@@ -36,6 +37,7 @@ export const AgentVersionContent = z
     capabilities: z.array(NamedCapability),
     tools: z.array(ToolDefinition),
     limits: AgentLimits,
+    output_schema: OutputSchema.nullish(),
   })
   .meta({ id: 'AgentVersionContent', description: 'A version with everything that an agent had at that time.' })
 export type AgentVersionContent = z.infer<typeof AgentVersionContent>

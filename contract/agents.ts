@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { CostUsd, DateTime, listOf, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { AgentId, ClearableModelRef, ModelRef, wireId } from './kit/ids.ts'
+import { OutputSchema } from './output-schema.ts'
 import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
 const KiB = 1024
@@ -38,6 +39,7 @@ export const Agent = z
     capabilities: z.array(NamedCapability),
     tools: z.array(ToolDefinition),
     limits: AgentLimits,
+    output_schema: OutputSchema.nullish(),
     status: AgentStatus,
     version: z.int().min(1).nullish().meta({ description: 'Number of its newest version.' }),
     usage: TokenUsage.nullish(),
@@ -71,6 +73,7 @@ const namesElsewhere = {
   system: unsupported('give system_prompt'),
   mcp_servers: unsupported('give capabilities'),
   skills: unsupported('give capabilities'),
+  response_format: unsupported('give output_schema'),
 }
 
 export const CreateAgentRequest = z
@@ -84,6 +87,7 @@ export const CreateAgentRequest = z
     capabilities: capabilityList.optional(),
     tools: toolList.optional(),
     limits: AgentLimits.nullish(),
+    output_schema: OutputSchema.nullish(),
     ...versioned,
     if_version: ifVersion,
     ...namesElsewhere,
@@ -102,6 +106,7 @@ export const UpdateAgentRequest = z
     capabilities: capabilityList.nullish(),
     tools: toolList.nullish(),
     limits: AgentLimits.nullish().meta({ description: 'Replaced as a whole; {} removes all.' }),
+    output_schema: OutputSchema.nullish().meta({ description: 'Replaced as a whole; {} removes it.' }),
     ...versioned,
     if_version: ifVersion,
     ...namesElsewhere,

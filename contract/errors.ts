@@ -43,6 +43,7 @@ export const TurnErrorCode = z
     'too_many_tool_calls',
     'budget_exceeded',
     'price_unknown',
+    'output_invalid',
     'timeout',
     'internal_error',
   ])

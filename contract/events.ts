@@ -5,6 +5,7 @@ import { group } from './kit/endpoint.ts'
 import { SessionId, TurnId, wireId, wireUuid } from './kit/ids.ts'
 import { repeated } from './kit/query.ts'
 import { ContentPart, Message, ToolCallPart } from './messages.ts'
+import { TurnOutput } from './output-schema.ts'
 import { ToolPolicy } from './tools.ts'
 import { RequestedCall } from './turns.ts'
 
@@ -73,6 +74,7 @@ export const eventData = {
     duration_ms: milliseconds.nullish(),
     input_content: z.string().nullish(),
     finish_reason: z.string().nullish(),
+    output: TurnOutput.nullish(),
     usage,
     cost_usd,
   }),

@@ -4,6 +4,7 @@ import { DateTime, listOf, type TokenUsage, textUpTo, unsupported } from './kit/
 import { group } from './kit/endpoint.ts'
 import { ImageId, ModelId, ModelRef, SessionId, wireId } from './kit/ids.ts'
 import { clamped, offset } from './kit/query.ts'
+import { OutputSchema } from './output-schema.ts'
 import { tagList } from './tools.ts'
 import { Turn } from './turns.ts'
 
@@ -95,7 +96,7 @@ export const Message = z
     controls: Controls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish().meta({
       description:
-        "Metadata of an answer: model, reasoning_effort if set, interrupted if it was cancelled, and finish_reason if it did not end by itself: length, content_filter, or the provider's own reason.",
+        "Metadata of an answer: model, reasoning_effort if set, interrupted if it was cancelled, finish_reason if it did not end by itself: length, content_filter, or the provider's own reason; and output_error if it does not fit the schema of its turn.",
     }),
     tags: z.array(z.string()).nullish(),
     created_at: DateTime,
@@ -156,6 +157,10 @@ export const CreateMessageRequest = z
     model_id: unsupported('give controls.model_id'),
     stream: z.literal(false, { error: `is not supported; ${STREAM}` }).nullish(),
     budget: TurnBudget.nullish(),
+    output_schema: OutputSchema.nullish().meta({
+      description: "JSON Schema of the turn's output, instead of the agent's. {}: the turn has none.",
+    }),
+    response_format: unsupported('give output_schema'),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
       description:
         'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all queued turns.',

@@ -4,6 +4,7 @@ import { CostUsd, DateTime, jsonUpTo, listOf, nameUpTo, TokenUsage, textUpTo, un
 import { group } from './kit/endpoint.ts'
 import { SessionId, TurnId, wireId, wireUuid } from './kit/ids.ts'
 import { pagination } from './kit/query.ts'
+import { TurnOutput } from './output-schema.ts'
 
 export const TurnStatus = z
   .enum(['queued', 'active', 'waiting', 'completed', 'failed', 'cancelled'])
@@ -74,6 +75,7 @@ export const Turn = z
     error: z.string().nullish(),
     error_code: TurnErrorCode.nullish(),
     finish_reason: z.string().nullish().meta({ description: FINISH_REASON }),
+    output: TurnOutput.nullish(),
     workflow_id: z.string(),
     pending_tool_calls: z.array(RequestedCall),
     created_at: DateTime,

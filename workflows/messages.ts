@@ -109,6 +109,7 @@ export type TurnErrorCode =
   | 'too_many_tool_calls'
   | 'budget_exceeded'
   | 'price_unknown'
+  | 'output_invalid'
   | 'timeout'
   | 'internal_error'
 

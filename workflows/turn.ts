@@ -212,6 +212,7 @@ const KNOWN_CODES: TurnErrorCode[] = [
   'too_many_tool_calls',
   'budget_exceeded',
   'price_unknown',
+  'output_invalid',
   'timeout',
 ]
 

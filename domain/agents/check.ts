@@ -14,6 +14,7 @@ import { toolChoiceOf } from '../tools/capabilities/server-config.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
 import { checkTools } from './check-tools.ts'
 import type { Deps } from './deps.ts'
+import { checkOutputSchema } from './output-schema.ts'
 import { findAgent } from './read.ts'
 import { checkLimits } from './turn-caps.ts'
 
@@ -23,6 +24,7 @@ type Checked = {
   capabilities?: AgentCapabilityConfig[] | null | undefined
   tools?: ToolDefinition[] | null | undefined
   limits?: AgentLimits | null | undefined
+  output_schema?: Record<string, unknown> | null | undefined
 }
 
 /**
@@ -58,6 +60,7 @@ export async function checkAgent<T extends Checked>(
   const scriptProblem = checkScript(input.system_prompt ?? '')
   if (scriptProblem !== undefined) throw invalid(`system_prompt: ${afterField(scriptProblem)}`)
   await checkAgentTools(deps, actor, { ...input, known }, before)
+  await checkOutputSchema(deps, actor, input.output_schema)
   checkLimits(deps.limits, input.limits ?? {}, before?.limits ?? {})
   // TypeScript keeps a spread type parameter's own field.
   return { ...input, default_model_id } as WithModelId<T>

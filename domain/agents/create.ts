@@ -9,6 +9,7 @@ import type { CreationAttempt } from '../kit/idempotency-keys.ts'
 import { toId } from '../kit/ids.ts'
 import { checkAgent, checkStoredTools, type StoredAgent } from './check.ts'
 import type { Deps } from './deps.ts'
+import { writableSchema } from './output-schema.ts'
 import { presentAgent } from './present.ts'
 import { findAgent, requireAgent } from './read.ts'
 import { givenLimits } from './turn-caps.ts'
@@ -117,7 +118,9 @@ export function copyAgent(deps: Deps, actor: Actor, id: AgentId, attempt: Creati
     const capabilities = row.capabilities as Prisma.InputJsonValue
     const tools = row.tools as Prisma.InputJsonValue
     const limits = row.limits as AgentLimits
-    return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, capabilities, tools, limits }
+    const outputSchema = writableSchema(row.outputSchema as Record<string, unknown> | null)
+    const json = { capabilities, tools, limits, outputSchema }
+    return { name: nameOfCopy(name), description, systemPrompt, defaultModelId, tags, ...json }
   })
 }
 
@@ -143,6 +146,7 @@ const writableFields = (input: Checked) => ({
   capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
   tools: (input.tools ?? []) as Prisma.InputJsonValue,
   limits: givenLimits(input.limits),
+  outputSchema: writableSchema(input.output_schema),
 })
 
 /** Creates an agent with a new id. */

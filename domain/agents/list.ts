@@ -52,7 +52,7 @@ function findPage(
     found: agents,
     order,
     columns: Prisma.sql`id, created_at AS "createdAt"`,
-    sized: ['description', 'system_prompt', 'capabilities', 'tools'],
+    sized: ['description', 'system_prompt', 'capabilities', 'tools', 'output_schema'],
   })
   return deps.db.$queryRaw`SELECT * FROM ${page} AS page ORDER BY "createdAt" DESC, id DESC`
 }

@@ -33,6 +33,7 @@ const present = (row: AgentRow, missing: Missing): Agent => ({
   tags: row.tags,
   tools: row.tools as ToolDefinition[],
   limits: row.limits as AgentLimits,
+  output_schema: row.outputSchema as Agent['output_schema'],
   status: row.status,
   version: row.version,
   usage: presentUsage(row),

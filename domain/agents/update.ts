@@ -6,6 +6,7 @@ import { type Audited, audited, givenFields } from '../kit/audit/entry.ts'
 import { conflict, notFound } from '../kit/errors.ts'
 import { checkAgent } from './check.ts'
 import type { Deps } from './deps.ts'
+import { writableSchema } from './output-schema.ts'
 import { presentAgent } from './present.ts'
 import { requireAgent } from './read.ts'
 import { givenLimits } from './turn-caps.ts'
@@ -26,6 +27,7 @@ export async function patchAgent(deps: Deps, actor: Actor, id: AgentId, input: U
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
     tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
     limits: input.limits == null ? undefined : givenLimits(input.limits),
+    outputSchema: input.output_schema == null ? undefined : writableSchema(input.output_schema),
     status: input.status ?? undefined,
   }
   const { version_note: note, if_version: ifVersion, ...given } = input

@@ -10,6 +10,7 @@ import { toId } from '../kit/ids.ts'
 import { findMissing, markMissing } from '../tools/registry/missing.ts'
 import { checkStoredTools } from './check.ts'
 import type { Deps } from './deps.ts'
+import { writableSchema } from './output-schema.ts'
 import { requireAgent } from './read.ts'
 import { updateAgent } from './update.ts'
 
@@ -73,12 +74,15 @@ export async function restoreVersion(
   )
   await checkStoredTools(deps, actor, row)
   const content = { name, description, systemPrompt, defaultModelId, tags }
+  const outputSchema = writableSchema(row.outputSchema as AgentVersionContent['output_schema'])
   const json = { capabilities: row.capabilities, tools: row.tools, limits: row.limits } as Record<
     string,
     Prisma.InputJsonValue
   >
   const told = { action: 'agent.update', target: id, details: { version } } as const
-  return updateAgent(deps, actor, { ...content, ...json }, told, { note: note ?? `Version ${version} restored` })
+  return updateAgent(deps, actor, { ...content, ...json, outputSchema }, told, {
+    note: note ?? `Version ${version} restored`,
+  })
 }
 
 /** Reads a version of one of the organization's agents. Throws `not_found`. */
@@ -115,4 +119,5 @@ const contentOf = (row: VersionRow) => ({
   capabilities: row.capabilities as AgentCapabilityConfig[],
   tools: row.tools as ToolDefinition[],
   limits: row.limits as AgentLimits,
+  output_schema: row.outputSchema as AgentVersionContent['output_schema'],
 })

@@ -4,6 +4,7 @@ import type { ModelId, SessionId, TurnId } from '../../contract/kit/ids.ts'
 import type { Controls, CreateMessageRequest, InputControls, Message } from '../../contract/messages.ts'
 import type { TurnStatus } from '../../prisma/generated/client.ts'
 import { requireModel } from '../agents/check.ts'
+import { checkOutputSchema } from '../agents/output-schema.ts'
 import { publishEvents } from '../events/live/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/log/present.ts'
 import { type LockedSession, withLockedSession } from '../events/log/transaction.ts'
@@ -66,6 +67,7 @@ async function acceptMessage(
 ): Promise<AcceptedMessage> {
   checkParts(input.message.content, 'message.content')
   const modelId = await requireModel(deps, place, input.controls?.model_id, 'controls.model_id')
+  await checkOutputSchema(deps, place, input.output_schema)
   const isCapped = deps.limits.maxRunningTurns !== undefined
   const message = { ...newMessage(place, input, modelId), ...from, traceparent: deps.tracing.traceparent(), isCapped }
   const policy = input.on_busy ?? 'enqueue'
@@ -177,7 +179,8 @@ function newMessage(
     tags: input.tags ?? undefined,
   }
   const stored = controls === undefined ? null : JSON.stringify(controls)
-  return { ...place, content, controls: stored, data: { message } }
+  const outputSchema = input.output_schema == null ? null : JSON.stringify(input.output_schema)
+  return { ...place, content, controls: stored, outputSchema, data: { message } }
 }
 
 const presentControls = ({ model: _, ...controls }: InputControls, modelId: ModelId | null | undefined): Controls => ({

@@ -16,7 +16,7 @@ export type MessagePlace = { organizationId: string; sessionId: SessionId; turnI
 export type Author = { userId: string | null; apiKeyId: string | null }
 
 /**
- * Message to insert. `controls` is JSON, `traceparent` the place of its request in a trace. `claim` is the fence of an
+ * Message to insert. `controls` and `outputSchema` are JSON, `traceparent` the place of its request in a trace. `claim` is the fence of an
  * attempt that begins the turn at once, and claims its first step, if the turn is next. `isCapped`: the number of the
  * organization's turns that run at once is limited.
  */
@@ -26,6 +26,7 @@ export type NewMessage = MessagePlace & {
   ancestors: string[] | undefined
   content: InputContentPart[]
   controls: string | null
+  outputSchema: string | null
   data: { message: Record<string, unknown> }
   traceparent: string | undefined
   claim?: number | undefined
@@ -64,6 +65,7 @@ export async function insertMessage(
     ancestors,
     content,
     controls,
+    outputSchema,
     data,
     traceparent,
     claim = 0,
@@ -99,11 +101,12 @@ export async function insertMessage(
       RETURNING before.*, clock_timestamp() AS ts
     ), turn AS (
       INSERT INTO turns (
-        id, organization_id, session_id, agent_id, agent_version, user_id, api_key_id, input_sequence, input_preview, controls, traceparent,
-        admission, ancestors
+        id, organization_id, session_id, agent_id, agent_version, user_id, api_key_id, input_sequence, input_preview, controls, output_schema,
+        traceparent, admission, ancestors
       )
       SELECT ${turnId}::uuid, organization_id, id, agent_id, agent_version, ${author.userId}::uuid, ${author.apiKeyId}::uuid,
-        last_sequence + 1, ${preview}, ${controls}::jsonb, ${traceparent ?? null},
+        last_sequence + 1, ${preview}, ${controls}::jsonb,
+        ${outputSchema}::json, ${traceparent ?? null},
         CASE WHEN is_in_line THEN 'waits' END::turn_admission, ${ancestors ?? null}::uuid[]
       FROM session
     ), claim AS (

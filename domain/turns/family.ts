@@ -20,7 +20,10 @@ type Row = {
 }
 
 /** Reads the families of the turns that have one. Reads nothing for turns without. */
-export async function readFamilies({ db }: Pick<Deps, 'db'>, turns: TurnRow[]): Promise<Map<string, Family>> {
+export async function readFamilies(
+  { db }: Pick<Deps, 'db'>,
+  turns: Pick<TurnRow, 'id' | 'children' | 'ancestors'>[],
+): Promise<Map<string, Family>> {
   const ids = turns.flatMap(({ id, children, ancestors }) => (children > 0 || ancestors.length > 0 ? [id] : []))
   if (ids.length === 0) return new Map()
   const rows = await db.$queryRaw<Row[]>`

@@ -1,6 +1,6 @@
 import type { SessionId, TurnId } from '../../contract/kit/ids.ts'
 import type { Turn } from '../../contract/turns.ts'
-import { Prisma, type Turn as TurnRow, type TurnStatus } from '../../prisma/generated/client.ts'
+import { Prisma, type Turn as StoredTurn, type TurnStatus } from '../../prisma/generated/client.ts'
 import { stepSql } from '../events/log/steps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { notFound } from '../kit/errors.ts'
@@ -13,7 +13,12 @@ import type { Deps } from './deps.ts'
 import { type Family, readFamilies } from './family.ts'
 import { findStalled } from './runs/stalled.ts'
 
-const TURNS_AT_ONCE = 100
+/** Row of a turn, without the schema that only its steps need. */
+type TurnRow = Omit<StoredTurn, 'outputSchema'>
+const omit = { outputSchema: true } as const
+
+/** Turns read at once; one may have a large output or large calls. */
+const TURNS_AT_ONCE = 20
 
 /** Newest first. Throws `not_found`. */
 export async function listTurns(
@@ -28,6 +33,7 @@ export async function listTurns(
     atOnce: TURNS_AT_ONCE,
     read: async ({ after, skip, take }: PageStart<TurnRow>) => {
       const rows = await deps.db.turn.findMany({
+        omit,
         where: { sessionId: session.id, status, inputSequence: { lt: after?.inputSequence } },
         orderBy: { inputSequence: 'desc' },
         skip,
@@ -42,6 +48,7 @@ export async function listTurns(
 /** Throws `not_found`. */
 export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, turnId: TurnId): Promise<Turn> {
   const row = await deps.db.turn.findFirst({
+    omit,
     where: { id: turnId, sessionId, organizationId: actor.organizationId },
   })
   if (!row) throw notFound('Turn')
@@ -50,7 +57,7 @@ export async function getTurn(deps: Deps, actor: Actor, sessionId: SessionId, tu
 
 /** Reads turns of an organization by their uuids. Unknown turns are missing from the result. */
 export async function readTurns(deps: Deps, organizationId: string, ids: string[]): Promise<Map<string, Turn>> {
-  const rows = await deps.db.turn.findMany({ where: { id: { in: ids }, organizationId } })
+  const rows = await deps.db.turn.findMany({ omit, where: { id: { in: ids }, organizationId } })
   const turns = await presentTurns(deps, rows)
   return new Map(rows.map(({ id }, index) => [id, turns[index] as Turn]))
 }
@@ -66,6 +73,7 @@ export async function readCurrentTurn(
 ): Promise<{ lastSequence: number; turn: Turn | undefined }> {
   const { id, lastSequence } = await requireSession(deps, actor, sessionId)
   const row = await deps.db.turn.findFirst({
+    omit,
     where: { sessionId: id, finishedAt: null },
     orderBy: { inputSequence: 'asc' },
   })
@@ -130,6 +138,7 @@ const presentTurn = (
   // Only these codes are stored.
   error_code: row.errorCode as Turn['error_code'],
   finish_reason: row.finishReason,
+  output: row.output as Turn['output'],
   workflow_id: toId('turn', row.id),
   pending_tool_calls,
   created_at: row.createdAt.toISOString(),

@@ -3,9 +3,11 @@
 
 CREATE OR REPLACE FUNCTION count_agent_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF (NEW.name, NEW.description, NEW.system_prompt, NEW.default_model_id, NEW.tags, NEW.capabilities::text, NEW.tools::text, NEW.limits)
+  IF (NEW.name, NEW.description, NEW.system_prompt, NEW.default_model_id, NEW.tags, NEW.capabilities::text, NEW.tools::text, NEW.limits,
+    NEW.output_schema::text)
     IS DISTINCT FROM
-    (OLD.name, OLD.description, OLD.system_prompt, OLD.default_model_id, OLD.tags, OLD.capabilities::text, OLD.tools::text, OLD.limits)
+    (OLD.name, OLD.description, OLD.system_prompt, OLD.default_model_id, OLD.tags, OLD.capabilities::text, OLD.tools::text, OLD.limits,
+    OLD.output_schema::text)
   THEN
     NEW.version := OLD.version + 1;
   END IF;
@@ -13,5 +15,5 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER agents_counted
-BEFORE UPDATE OF name, description, system_prompt, default_model_id, tags, capabilities, tools, limits ON agents
+BEFORE UPDATE OF name, description, system_prompt, default_model_id, tags, capabilities, tools, limits, output_schema ON agents
 FOR EACH ROW EXECUTE FUNCTION count_agent_version();

@@ -7,11 +7,11 @@ DECLARE
 BEGIN
   INSERT INTO agent_versions (
     organization_id, agent_id, version, name, description, system_prompt, default_model_id, tags, capabilities, tools, limits,
-    note, user_id, api_key_id, created_at
+    output_schema, note, user_id, api_key_id, created_at
   )
   VALUES (
     NEW.organization_id, NEW.id, NEW.version, NEW.name, NEW.description, NEW.system_prompt, NEW.default_model_id, NEW.tags,
-    NEW.capabilities, NEW.tools, NEW.limits, v_by ->> 'note', (v_by ->> 'user_id')::uuid, (v_by ->> 'api_key_id')::uuid, now()
+    NEW.capabilities, NEW.tools, NEW.limits, NEW.output_schema, v_by ->> 'note', (v_by ->> 'user_id')::uuid, (v_by ->> 'api_key_id')::uuid, now()
   );
   RETURN NULL;
 END $$;
@@ -19,5 +19,5 @@ END $$;
 CREATE OR REPLACE TRIGGER agents_kept AFTER INSERT ON agents FOR EACH ROW EXECUTE FUNCTION keep_agent_version();
 
 CREATE OR REPLACE TRIGGER agents_changed
-AFTER UPDATE OF name, description, system_prompt, default_model_id, tags, capabilities, tools, limits ON agents
+AFTER UPDATE OF name, description, system_prompt, default_model_id, tags, capabilities, tools, limits, output_schema ON agents
 FOR EACH ROW WHEN (NEW.version <> OLD.version) EXECUTE FUNCTION keep_agent_version();

@@ -29,6 +29,7 @@
 --                    its agent; null when a price is unknown, which makes their sums unknown too
 --   error, error_code  why the turn failed
 --   finish_reason    why the turn's answer ended, if it did not end by itself
+--   gives_output     true: the event's data has the turn's output
 --   answers_call     true: the event may complete the last call that a waiting turn waits for
 --   notifies_workflow  true: the workflow of a turn that has begun must be notified (turns.notice_due_at)
 -- Iterations, usage and costs of several events are added up; of any other field, the last event's value counts.
@@ -72,6 +73,7 @@ DECLARE
   v_cache_read_tokens bigint := 0;
   v_cache_creation_tokens bigint := 0;
   v_cost_usd numeric := 0;
+  v_output jsonb;
   -- The resulting state; null where nothing changes.
   v_session_status session_status;
   v_turn_status turn_status;
@@ -142,6 +144,9 @@ BEGIN
 
     CONTINUE WHEN v_event.announces = '{}';
     v_announced := v_announced || v_event.announces;
+    IF v_event.announces ? 'gives_output' THEN
+      v_output := v_event.data -> 'output';
+    END IF;
     v_iterations := v_iterations + coalesce((v_event.announces ->> 'iterations')::integer, 0);
     IF v_event.announces ? 'usage' THEN
       v_input_tokens := v_input_tokens + (v_event.announces #>> '{usage,input_tokens}')::bigint;
@@ -184,6 +189,7 @@ BEGIN
       error = v_announced ->> 'error',
       error_code = v_announced ->> 'error_code',
       finish_reason = v_announced ->> 'finish_reason',
+      output = v_output,
       input_tokens = input_tokens + v_input_tokens,
       output_tokens = output_tokens + v_output_tokens,
       cache_read_tokens = cache_read_tokens + v_cache_read_tokens,

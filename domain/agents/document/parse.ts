@@ -19,6 +19,7 @@ const FIELDS = [
   'capabilities',
   'tools',
   'limits',
+  'output_schema',
 ] as const
 
 /** Fields that a document gives for an agent. The contract validates their values. */

@@ -13,6 +13,7 @@ export type RenderedAgent = Pick<
   | 'capabilities'
   | 'tools'
   | 'limits'
+  | 'output_schema'
 >
 
 /**
@@ -55,6 +56,8 @@ const listFields = (fields: RenderedAgent, systemPrompt: string | undefined): Js
   limits: Object.keys(fields.limits).length === 0 ? undefined : fields.limits,
   capabilities: unlessEmpty(fields.capabilities.map(shortCapability)),
   tools: unlessEmpty(fields.tools.map(parametersLast)),
+  // Parsed from JSON, like a config.
+  output_schema: (fields.output_schema as JsonObject | null | undefined) ?? undefined,
   system_prompt: systemPrompt,
 })
 

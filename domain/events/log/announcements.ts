@@ -33,6 +33,8 @@ export type Announcement = {
   model?: string
   /** Reason for the end of the turn's answer, if it did not end by itself. */
   finishReason?: string
+  /** The event's data has the turn's output. */
+  givesOutput?: true
   failure?: { error: string; code: string | undefined }
   /** Lets a waiting turn continue if no call is pending after this event. */
   answersCall?: true
@@ -53,6 +55,7 @@ type AnnouncingData = {
   error?: string
   error_code?: string
   finish_reason?: string
+  output?: object
 }
 
 type Rule = Announcement | ((data: AnnouncingData) => Announcement)
@@ -67,9 +70,10 @@ const rules: Record<EventType, Rule> = {
   'session.activated': { sessionStatus: 'active' },
   'session.idled': { sessionStatus: 'idle' },
   'turn.started': { turnStatus: 'active', beginsTurn: true },
-  'turn.completed': ({ finish_reason }) => ({
+  'turn.completed': ({ finish_reason, output }) => ({
     turnStatus: 'completed',
     ...(finish_reason === undefined ? {} : { finishReason: finish_reason }),
+    ...(output === undefined ? {} : { givesOutput: true }),
   }),
   'turn.failed': ({ error, error_code }) => ({
     turnStatus: 'failed',

@@ -145,6 +145,7 @@ const toAnnounces = (announcement: Announcement) => ({
   error: announcement.failure?.error,
   error_code: announcement.failure?.code,
   finish_reason: announcement.finishReason,
+  gives_output: announcement.givesOutput,
   answers_call: announcement.answersCall,
   notifies_workflow: announcement.notifiesWorkflow,
 })

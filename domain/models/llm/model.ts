@@ -20,6 +20,8 @@ export type ModelRequest = {
   /** Data of earlier answers, by the id of their message. */
   providerData?: ReadonlyMap<string, ProviderData>
   tools: ToolSpec[]
+  /** Schema that the provider makes the answer's text fit. Other calls and calls of tools are as without. */
+  outputSchema?: Record<string, unknown> | undefined
   reasoningEffort?: string | undefined
   /**
    * Limit on the tokens of the answer, thinking included, at least `MIN_OUTPUT_TOKENS`. An answer that reaches it ends
@@ -50,7 +52,11 @@ export type ModelPart =
       finishReason: string
       responseId?: string | undefined
       providerData?: ProviderData | undefined
+      /** The answer's value as JSON, or why it has none, if that is not its text as a whole. See `withOutput`. */
+      output?: GivenOutput | undefined
     }
+
+export type GivenOutput = { text: string } | { problem: string }
 
 /** Smallest limit on output tokens that all protocols accept. */
 export const MIN_OUTPUT_TOKENS = 16

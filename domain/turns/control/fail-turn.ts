@@ -24,6 +24,7 @@ const SENTENCES: Record<TurnErrorCode, string> = {
   too_many_tool_calls: 'The answer of the model calls more tools than one answer may call.',
   budget_exceeded: 'A budget is used up.',
   price_unknown: 'The price of the model is unknown, so the call cannot count towards a budget in USD.',
+  output_invalid: "The model gave no answer that fits the turn's output_schema.",
   timeout: 'The turn took longer than is allowed.',
   internal_error: 'The turn failed because of an error in the service.',
 }

@@ -10,6 +10,7 @@ import { newUuid, toId } from '../../kit/ids.ts'
 import { longestEdgeFor } from '../../models/llm/image-limits.ts'
 import {
   answerTooLong,
+  type GivenOutput,
   MAX_CALLS,
   ModelError,
   type ModelPart,
@@ -34,6 +35,8 @@ export type Answer = {
   finishReason: string
   responseId: string | undefined
   providerData: ProviderData | undefined
+  /** See `ModelPart`. */
+  output: GivenOutput | undefined
   firstPartMs: number | undefined
   rest: NewEvent[]
 }
@@ -111,6 +114,7 @@ const emptyAnswer = (): Answer => ({
   finishReason: 'unknown',
   responseId: undefined,
   providerData: undefined,
+  output: undefined,
   firstPartMs: undefined,
   rest: [],
 })
@@ -133,6 +137,7 @@ function collect(answer: Answer, part: ModelPart, taken: Set<string>): void {
     answer.finishReason = storableText(part.finishReason)
     answer.responseId = part.responseId && storableText(part.responseId)
     answer.providerData = part.providerData && storableJson(part.providerData)
+    answer.output = part.output
   }
 }
 

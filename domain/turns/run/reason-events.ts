@@ -98,7 +98,8 @@ const outcome = (answer: PricedAnswer) => ({
   cost_usd: answer.costUsd,
 })
 
-export function answerEvents(call: ModelCall, answer: RedactedAnswer): NewEvent[] {
+/** `problem` is why the answer cannot be the turn's output. */
+export function answerEvents(call: ModelCall, answer: RedactedAnswer, problem?: string): NewEvent[] {
   const { deps, context, model, iteration } = call
   const { sessionId, turnId } = context
   const message = {
@@ -113,6 +114,7 @@ export function answerEvents(call: ModelCall, answer: RedactedAnswer): NewEvent[
       model: model.name,
       ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
       ...unusualFinish(answer),
+      ...(problem === undefined ? {} : { output_error: problem }),
     },
   }
   const completed: NewEvent = {

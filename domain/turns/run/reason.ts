@@ -22,6 +22,7 @@ import { streamAnswer } from './answer.ts'
 import { appendAs, hasTooManyClaims, RightLost, waitForWorkflow, whileTurnRuns } from './attempt.ts'
 import { ASKS_FOR_BUDGET, spend } from './budget.ts'
 import type { ModelCall } from './model-call.ts'
+import { afterMiss, askingForOutput, hasMissed, takeOutput } from './output.ts'
 import { findReachedCap, hasTooFewTokens, leftOutputTokens } from './reached-cap.ts'
 import {
   answerEvents,
@@ -68,7 +69,7 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   if (model === undefined) return { outcome: 'failed', code: 'no_model' }
   const profile = findProfile(model.provider.type, model.name)
   // Before the attempt claims the step: a worker with another key leaves it to the next one.
-  const ask = openModel(deps, turn.organizationId, model)
+  const ask = askingForOutput(openModel(deps, turn.organizationId, model), { ...context, model, profile })
   const systemPrompt = await readSystemPrompt(deps, context)
   const reasoned = await whileTurnRuns(deps, turn, attempt, async ({ signal }) => {
     const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
@@ -118,6 +119,7 @@ async function recorded(deps: Deps, context: TurnContext, iteration: number): Pr
   if (context.status === 'failed' || context.status === 'cancelled') return { outcome: 'ended' }
   const act = await readAct(deps.db, context.turnId, iteration)
   if (act === undefined) {
+    if (hasMissed(context)) return afterMiss(deps, context, iteration)
     const cap = await findReachedCap(deps, context, iteration)
     // Without calls, the answer was cut off.
     return { outcome: 'failed', code: cap?.code ?? 'max_output_tokens' }
@@ -141,13 +143,20 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
     const started = await starting
     const answer = { ...streamed, costUsd: costOf(call.profile, streamed.usage) }
     const rest = await untilItMayEnd(call, answer.rest)
-    const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer)])
+    const isCut = answer.toolCalls.length === 0 && isCutByCap(call, answer)
+    const output = isCut || answer.toolCalls.length > 0 ? undefined : await takeOutput(call, answer)
+    const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer, output?.problem)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer)
-    if (isCutByCap(call, answer)) {
+    if (isCut) {
       await append(call, answered)
       return { outcome: 'failed', code: 'max_output_tokens' }
     }
-    const ended = endOf({ ...context, startedAt: context.startedAt ?? started.at }, iteration, answer)
+    if (output?.problem !== undefined) {
+      await append(call, answered)
+      return await afterMiss(deps, context, iteration, { outputTokens: answer.usage.output_tokens })
+    }
+    const begun = { ...context, startedAt: context.startedAt ?? started.at }
+    const ended = endOf(begun, iteration, answer, output?.value)
     const { nextTurnId } = await append(call, [...answered, ...turnEndedEvents(context, ended)])
     startNext(deps, context, nextTurnId, 'early')
     passPlaceOn(deps, context)

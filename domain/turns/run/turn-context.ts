@@ -4,6 +4,7 @@ import { type Message, StoredControls, textOf } from '../../../contract/messages
 import type { AgentCapabilityConfig, ToolDefinition } from '../../../contract/tools.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnAdmission, type TurnStatus } from '../../../prisma/generated/client.ts'
+import { givenSchema } from '../../agents/output-schema.ts'
 import { capsOf, type TurnCaps } from '../../agents/turn-caps.ts'
 import type { ConversationPage } from '../../conversation/read.ts'
 import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
@@ -43,6 +44,8 @@ export type TurnContext = TurnPlace & {
   agentPrompt: string
   capabilities: ResolvedCapability[]
   toolset: Toolset
+  /** JSON Schema of the turn's output. Undefined for a turn without. */
+  outputSchema: Record<string, unknown> | undefined
   /** Limits under which the turn runs. */
   caps: TurnCaps
   /** Undefined when every model that could serve is disabled. */
@@ -98,6 +101,7 @@ type Row = Configuration & {
   modelId: string | null
   agentModelId: string | null
   agentLimits: AgentLimits | null
+  outputSchema: Record<string, unknown> | null
   storedModels: Stored
   earlierCalls: number
   hasBudgets: boolean
@@ -194,6 +198,7 @@ async function load(
     modelId: row.modelId,
     agentPrompt: row.systemPrompt ?? '',
     ...(await configure(deps, turn.organizationId, row)),
+    outputSchema: givenSchema(row.outputSchema),
     caps: capsOf(deps.limits, row.agentLimits ?? {}),
     model: chooseModel(deps.models.predefined, row.storedModels, [controls?.model_id, row.modelId, row.agentModelId]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
@@ -241,6 +246,7 @@ const readTurn = (
     t.cost_usd::text AS "costUsd",
     t.cache_read_tokens::float8 AS "cacheReadTokens", t.cache_creation_tokens::float8 AS "cacheCreationTokens",
     s.harness_id AS "harnessId", s.agent_id AS "agentId", s.model_id AS "modelId",
+    coalesce(t.output_schema, v.output_schema) AS "outputSchema",
     ${configurationSql}, v.default_model_id AS "agentModelId", a.limits AS "agentLimits",
     (SELECT coalesce(sum(iterations), 0)::int FROM turns WHERE session_id = s.id AND input_sequence < t.input_sequence)
       AS "earlierCalls",

@@ -30,6 +30,8 @@ type TurnEnd = {
   costUsd: string | null
   durationMs: number
   unusual: ReturnType<typeof unusualFinish>
+  /** The turn's output, if it has a schema of it. */
+  output: Record<string, unknown> | undefined
 }
 
 /** Sums up an answered turn. `last` is the answer of its last step. */
@@ -37,20 +39,23 @@ export const endOf = (
   context: TurnContext,
   iterations: number,
   last: Pick<PricedAnswer, 'usage' | 'costUsd' | 'finishReason'>,
+  output: Record<string, unknown> | undefined,
 ): TurnEnd => ({
   iterations,
   usage: addUsage(context.usage, last.usage),
   costUsd: addCosts(context.costUsd, last.costUsd),
   durationMs: Date.now() - (context.startedAt?.getTime() ?? Date.now()),
   unusual: unusualFinish(last),
+  output,
 })
 
 /** Returns the events that end an answered turn. `session.idled` is recorded only when the queue is empty. */
 export function turnEndedEvents({ turnId, inputContent }: TurnContext, end: TurnEnd): NewEvent[] {
   const summary = { turn_id: toId('turn', turnId), iterations: end.iterations, usage: end.usage }
+  const output = end.output === undefined ? {} : { output: end.output }
   const more = { cost_usd: end.costUsd, duration_ms: end.durationMs, input_content: inputContent }
   return [
-    { type: 'turn.completed', data: { ...summary, ...end.unusual, ...more } },
+    { type: 'turn.completed', data: { ...summary, ...end.unusual, ...output, ...more } },
     { type: 'session.idled', data: summary },
   ]
 }

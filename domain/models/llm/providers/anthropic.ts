@@ -19,12 +19,16 @@ export function anthropic(settings: ExplicitSettings): Protocol {
         ...withCachePoints(withoutBlankText(call.prompt), call.tools ?? []),
         ...limits,
         // Arguments of tools are not streamed. Streamed arguments may be invalid JSON.
-        providerOptions: { anthropic: { toolStreaming: false, ...thinking } },
+        providerOptions: { anthropic: { toolStreaming: false, ...toOutput(call), ...thinking } },
       }
     },
     readStream: readAnthropic,
   }
 }
+
+/** Keeps the SDK from a tool of its own for an output schema: only schemas that fit the API come here. */
+const toOutput = ({ responseFormat }: LanguageModelV4CallOptions) =>
+  responseFormat === undefined ? {} : { structuredOutputMode: 'outputFormat' }
 
 /** Maximum tokens of an answer, which this protocol requires, if neither the profile nor the SDK knows the limit. */
 const DEFAULT_MAX_TOKENS = 8192

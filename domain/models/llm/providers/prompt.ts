@@ -59,7 +59,7 @@ function toPromptMessages(message: Message, { providerData }: ModelRequest, { so
       // Without the provider's own data, thinking is left out: no provider accepts another provider's.
       const restored = restoreParts(message, providerData?.get(message.id), source)
       const content = restored ?? toAssistantParts(message.content)
-      return content.length === 0 ? [] : [{ role: 'assistant', content }]
+      return [...(content.length === 0 ? [] : [{ role: 'assistant' as const, content }]), ...toComplaint(message)]
     }
     case 'tool_result':
       return []
@@ -68,6 +68,14 @@ function toPromptMessages(message: Message, { providerData }: ModelRequest, { so
         { role: 'system', content: message.content.map((part) => (part.type === 'text' ? part.text : '')).join('') },
       ]
   }
+}
+
+/** Tells the model why its answer was not accepted, as its user, until it answers again. */
+function toComplaint({ metadata }: Message): LanguageModelV4Prompt {
+  const problem = metadata?.output_error
+  if (typeof problem !== 'string') return []
+  const text = `The answer was not accepted. ${problem} Give the whole answer again, so that it fits.`
+  return [{ role: 'user', content: [{ type: 'text', text }] }]
 }
 
 /** Removes blank texts, and messages that have nothing else. Some providers refuse them. */

@@ -44,6 +44,17 @@ export function toProviderData(source: string, blocks: Block[]): ProviderData | 
   return json.length > MAX_DATA_LENGTH || UNSTORABLE.test(json) ? undefined : { source, blocks: whole }
 }
 
+/** Removes a call from the data of an answer that is to be stored without it. */
+export function withoutCall(data: ProviderData | undefined, index: number): ProviderData | undefined {
+  const read = z.array(Block).safeParse(data?.blocks)
+  if (data === undefined || !read.success) return undefined
+  const blocks = read.data.flatMap((block) => {
+    if (block.type !== 'tool_call' || block.index < index) return [block]
+    return block.index === index ? [] : [{ ...block, index: block.index - 1 }]
+  })
+  return { ...data, blocks }
+}
+
 /**
  * Rebuilds the parts of an agent's message as the provider sent them. Returns undefined if the data is another
  * provider's or model's, or does not match the message.

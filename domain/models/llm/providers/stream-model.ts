@@ -1,4 +1,4 @@
-import type { LanguageModelV4CallOptions } from '@ai-sdk/provider'
+import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import { type Model, ModelError, type ModelRequest } from '../model.ts'
 import { readAnswer } from './answer.ts'
 import { notAStream, toModelError } from './call-failure.ts'
@@ -42,7 +42,7 @@ const EFFORTS: readonly string[] = ['none', 'minimal', 'low', 'medium', 'high', 
 const isEffort = (effort: string): effort is Effort => EFFORTS.includes(effort)
 
 function toCall(request: ModelRequest, protocol: Protocol, settings: ExplicitSettings): LanguageModelV4CallOptions {
-  const { reasoningEffort: effort, tools, signal } = request
+  const { reasoningEffort: effort, tools, outputSchema, signal } = request
   const { source, isReasoning, providerName } = settings
   const limit = request.maxOutputTokens
   if (effort !== undefined && !isEffort(effort)) {
@@ -52,12 +52,20 @@ function toCall(request: ModelRequest, protocol: Protocol, settings: ExplicitSet
     prompt: toPrompt(request, { source, images: protocol.images }),
     tools: toTools(tools),
     abortSignal: signal,
+    ...(outputSchema === undefined ? {} : { responseFormat: toFormat(outputSchema) }),
     // Providers refuse a limit above the model's own.
     ...(limit === undefined ? {} : { maxOutputTokens: Math.min(limit, settings.maxOutputTokens ?? limit) }),
   }
   // A model that never thinks might refuse the option.
   return protocol.toCall(call, effort === 'none' && isReasoning === false ? undefined : effort)
 }
+
+/** The SDK's type of a schema is narrower than this service's, as for tools. */
+const toFormat = (schema: Record<string, unknown>): LanguageModelV4CallOptions['responseFormat'] => ({
+  type: 'json',
+  name: 'output',
+  schema: schema as LanguageModelV4FunctionTool['inputSchema'],
+})
 
 /** Brings a provider's answer past the SDK, which would read its stream. */
 class Answered extends Error {

@@ -17,6 +17,9 @@ export const MAX_PROBLEM_LENGTH = 300
 
 export const TOO_LARGE = 'The arguments are too large or too deeply nested to be checked; pass smaller ones.'
 
+/** Problem of an output that is nested too deeply, or whose schema refers to itself without an end. */
+export const ENDLESS = 'It is nested too deeply for its schema.'
+
 /**
  * Describes the problems of a call's arguments, in a sentence for the model that names the fields. Quotes nothing
  * within a `secret` field.

@@ -1,6 +1,13 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { serveJobs } from '../../../../lib/threads/worker.ts'
-import { AJV_OPTIONS, argumentsProblem, listProblems, MAX_PROBLEM_LENGTH, TOO_LARGE } from './schema-problems.ts'
+import {
+  AJV_OPTIONS,
+  argumentsProblem,
+  ENDLESS,
+  listProblems,
+  MAX_PROBLEM_LENGTH,
+  TOO_LARGE,
+} from './schema-problems.ts'
 
 /**
  * Entry point of a schema thread. Reads untrusted schemas, or calls with such schemas, and yields the problem of each.
@@ -9,13 +16,16 @@ import { AJV_OPTIONS, argumentsProblem, listProblems, MAX_PROBLEM_LENGTH, TOO_LA
 export type Schema = Record<string, unknown>
 /** A call to check; `args` is JSON text. */
 export type SentCall = { schema: Schema; args: string; secret?: string[] | undefined }
-export type SchemaJob = { schemas: Schema[] } | { calls: SentCall[] }
+/** An answer to check; `value` is JSON text. */
+export type SentOutput = { schema: Schema; value: string }
+export type SchemaJob = { schemas: Schema[] } | { calls: SentCall[] } | { outputs: SentOutput[] }
 
 const metaSchema = new Ajv2020(AJV_OPTIONS).getSchema('https://json-schema.org/draft/2020-12/schema')
 
-serveJobs<SchemaJob, string | undefined>((job) =>
-  'schemas' in job ? checkSchemas(job.schemas) : checkCalls(job.calls),
-)
+serveJobs<SchemaJob, string | undefined>((job) => {
+  if ('schemas' in job) return checkSchemas(job.schemas)
+  return 'calls' in job ? checkCalls(job.calls) : checkOutputs(job.outputs)
+})
 
 function* checkSchemas(schemas: Schema[]): Iterable<string | undefined> {
   for (const schema of schemas) {
@@ -33,6 +43,22 @@ function* checkCalls(calls: SentCall[]): Iterable<string | undefined> {
     yield typeof validate === 'string'
       ? `The tool cannot be called, its parameters are wrong: ${validate}.`
       : check(validate, JSON.parse(args), secret)
+  }
+}
+
+function* checkOutputs(outputs: SentOutput[]): Iterable<string | undefined> {
+  for (const { schema, value } of outputs) {
+    const validate = compile(schema)
+    yield typeof validate === 'string' ? `Its schema is wrong: ${validate}.` : checkOutput(validate, JSON.parse(value))
+  }
+}
+
+function checkOutput(validate: ValidateFunction, value: unknown): string | undefined {
+  try {
+    return validate(value) ? undefined : `It does not fit its schema: ${listProblems(validate.errors ?? [])}.`
+  } catch (error) {
+    if (error instanceof RangeError) return ENDLESS
+    throw error
   }
 }
 
