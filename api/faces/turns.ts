@@ -68,8 +68,11 @@ export async function openSession(deps: Deps, actor: Actor, external: ExternalSe
 }
 
 /** Makes a message. Throws RequestError for content that a message cannot have. */
-export const messageOf = (content: InputContentPart[], controls?: InputControls): CreateMessageRequest =>
-  parse(CreateMessageRequest, { message: { content }, controls }, '')
+export const messageOf = (
+  content: InputContentPart[],
+  controls?: InputControls,
+  output_schema?: Record<string, unknown>,
+): CreateMessageRequest => parse(CreateMessageRequest, { message: { content }, controls, output_schema }, '')
 
 /** Accepts a user's message. Throws as createMessage does. */
 export async function acceptMessage(

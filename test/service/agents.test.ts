@@ -31,6 +31,7 @@ describe('creating an agent', () => {
       capabilities: [],
       tools: [],
       limits: {},
+      output_schema: null,
       version: 1,
       status: 'active',
       usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_creation_tokens: 0 },

@@ -30,6 +30,9 @@ const textOf = ({ status, body }: Answer): string => {
   expect({ status, body }).toMatchObject({ status: 200, body: { object: 'chat.completion' } })
   return body.choices[0].message.content
 }
+/** Joins the text of a streamed answer, as JSON has it. */
+const saidIn = ({ body }: Pick<Answer, 'body'>): string =>
+  [...String(body).matchAll(/"content":"((?:[^"\\]|\\.)+)"/g)].map(([, text]) => text).join('')
 const sessionOf = ({ headers }: Answer) => headers.get('x-session-id') ?? ''
 const messagesOf = async (session: string): Promise<string[]> => {
   const { body } = await call(api, 'GET', `/v1/sessions/${session}/messages`)
@@ -46,6 +49,26 @@ describe('Chat Completions', () => {
     const other = await newOrganization()
     expect((await call(other, 'GET', '/v1/models')).body.data).toEqual([])
     expect((await call(other, 'GET', `/v1/models/${agent}`)).status).toBe(404)
+  })
+
+  it.each([{}, { stream: true }])('have the output of a schema as their only text, with %j', async (more) => {
+    const steps = [
+      { text: 'Oslo' },
+      { text: 'Well.', tool_calls: [{ name: 'final_output', arguments: { city: 'Oslo' } }] },
+    ]
+    const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+    const response_format = { type: 'json_schema', json_schema: { name: 'place', schema } }
+    const answer = await complete(await agentOf(steps), [user('Where to?')], { response_format, ...more })
+    const content = 'stream' in more ? saidIn(answer) : textOf(answer)
+    expect(content).toBe('stream' in more ? '{\\"city\\":\\"Oslo\\"}' : '{"city":"Oslo"}')
+    const ofAgent = await complete(
+      await agentOf([{ text: 'Oslo' }, { text: '{"city":"Oslo"}' }], { output_schema: schema }),
+      [user('Where to?')],
+    )
+    expect(textOf(ofAgent)).toBe('{"city":"Oslo"}')
+    const wrong = { type: 'json_schema', json_schema: { name: 'place', schema: { type: 'array' } } }
+    const refused = await complete(await agentOf([]), [user('Where to?')], { response_format: wrong })
+    expect([refused.status, refused.body.error.message]).toEqual([400, expect.stringContaining('output_schema: type')])
   })
 
   it('continue the session that a header names, whatever the history says', async () => {
@@ -143,8 +166,7 @@ describe('Chat Completions', () => {
     const agent = await agentOf([{ text: 'All of it.', tokens_per_second: 20, error }])
     const { body } = await complete(agent, [user('1')], { stream: true }, {}, query)
     expect(body).toMatch(/data: \[DONE\]\n\n$/)
-    const said = [...String(body).matchAll(/"content":"([^"]+)"/g)].map(([, text]) => text)
-    expect(said.join('')).toMatch(expected)
+    expect(saidIn({ body })).toMatch(expected)
   })
 
   it.each([false, true])('answer tasks of a chat outside its session, streamed: %s', async (stream) => {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { group } from '../../../contract/kit/endpoint.ts'
 import { ReasoningConfig } from '../../../contract/messages.ts'
+import { OutputSchema } from '../../../contract/output-schema.ts'
 
 /** Part of a message's content. Its fields depend on its type. */
 export type ContentPart = z.infer<typeof ContentPart>
@@ -33,6 +34,12 @@ export const CompletionRequest = z.looseObject({
   tools: z.array(FunctionTool).nullish(),
   tool_choice: z.unknown().optional(),
   metadata: z.record(z.string(), z.unknown()).nullish(),
+  response_format: z
+    .looseObject({
+      type: z.string(),
+      json_schema: z.looseObject({ schema: OutputSchema.nullish() }).nullish(),
+    })
+    .nullish(),
   reasoning_effort: ReasoningConfig.shape.effort.catch(null),
 })
 

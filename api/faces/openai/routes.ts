@@ -17,6 +17,7 @@ import type { SseStreams } from '../../http/sse.ts'
 import { acceptAnswers, acceptMessage, acceptOnce, messageOf, readTurn, serveTurn, type TurnPlace } from '../turns.ts'
 import { agentIdOf, presentModel } from './agents.ts'
 import { type CompletionRequest, openaiEndpoints } from './endpoints.ts'
+import { schemaOf, withOutputOnly } from './output.ts'
 import { conversationOf, decisionOf, isTask, readIntent, resultsFor, textOfMessage } from './request.ts'
 import { type Conversation, conversationFor } from './sessions.ts'
 import { createPieces, createRecital, errorOf, type Head, inChunks, inOne, type Piece, usageOf } from './translate.ts'
@@ -50,12 +51,14 @@ export function openaiRoutes(handle: Handle, deps: Deps, streams: SseStreams): v
     const request = { intent: readIntent(body), id: conversationOf(header, body) }
     const conversation = conversationFor(deps, actor, agent, body, request)
     const open = acceptIn(deps, { actor, ctx, agent, body, conversation })
-    const piecesOf = ({ sessionId }: TurnPlace) =>
-      createPieces({
+    const piecesOf = ({ sessionId }: TurnPlace) => {
+      const pieces = createPieces({
         streamsText: (query.text ?? header('X-Text')) === 'streamed',
         callId: (call) => conversation.callId(sessionId, call),
         answersAt: `POST /v1/sessions/${toId('session', sessionId)}/tool-results`,
       })
+      return schemaOf(body) === undefined ? pieces : withOutputOnly(pieces)
+    }
     if (body.stream) {
       const includesUsage = body.stream_options?.include_usage === true
       const translationOf = (place: TurnPlace) => inChunks(piecesOf(place), headOf(place, body), includesUsage)
@@ -111,7 +114,7 @@ type Accepting = {
 function acceptIn(deps: Deps, { actor, ctx, agent, body, conversation }: Accepting): () => Promise<TurnPlace> {
   const { id, intent, open } = conversation
   const controls = body.reasoning_effort == null ? undefined : { reasoning: { effort: body.reasoning_effort } }
-  const message = intent.kind === 'message' ? messageOf(intent.content, controls) : undefined
+  const message = intent.kind === 'message' ? messageOf(intent.content, controls, schemaOf(body)) : undefined
   const results = intent.kind === 'results' ? intent.results : []
   const approved = intent.kind === 'message' && id !== undefined ? decisionOf(intent.content) : undefined
   const posted = { actor, ctx, messages: body.messages, conversation: ['openai', agent, id ?? ''] }

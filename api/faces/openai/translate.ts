@@ -62,7 +62,9 @@ export function createPieces({ streamsText, callId, answersAt }: PieceOptions): 
   const complete = ({ data }: Extract<TurnEvent, { type: 'output.message.completed' }>): Piece[] => {
     const used = usageOf(data.usage)
     for (const key of Object.keys(usage) as (keyof Usage)[]) usage[key] += used[key]
-    const { thinking, content } = data.message
+    const { thinking, content, metadata } = data.message
+    // The model answers again: only the last answer fits the turn's schema.
+    if (!streamsText && metadata?.output_error !== undefined) return []
     const rest = say(textOf(content).slice(sent.length))
     return !streamsText && thinking ? [{ type: 'reasoning', text: `${thinking}\n` }, ...rest] : rest
   }

@@ -24,8 +24,13 @@ beforeEach(() => {
 afterAll(() => service.stop())
 
 /** Creates a session with a message for each step, and returns the turns that answer them. */
-async function createTurns(...steps: object[]): Promise<{ id: string; turns: TurnPlace[]; turn: TurnPlace }> {
-  const id = await createScriptedSession(service.url, steps)
+const createTurns = (...steps: object[]) => createTurnsOf({}, steps)
+
+async function createTurnsOf(
+  agent: object,
+  steps: object[],
+): Promise<{ id: string; turns: TurnPlace[]; turn: TurnPlace }> {
+  const id = await createScriptedSession(service.url, steps, agent)
   const { body } = await call(service.url, 'GET', `/v1/sessions/${id}`)
   const turns: TurnPlace[] = []
   for (const _ of steps) {
@@ -93,6 +98,21 @@ describe('an attempt at a step', () => {
     expect(await run(turn, 1)).toEqual({ outcome: 'failed', code: 'llm_error' })
     expect(await run(turn, 2)).toEqual({ outcome: 'failed', code: 'llm_error' })
     expect(typesOf(await listEvents(service.url, id))).not.toContain('output.message.completed')
+  })
+
+  it('that comes after an answer that does not fit reports the same, and asks no more often for it', async () => {
+    const output_schema = { type: 'object', required: ['city'] }
+    const { id, turn } = await createTurnsOf({ output_schema }, [{ text: 'a' }, { text: 'b' }, { text: 'c' }])
+    const { signal } = new AbortController()
+    const missed = { outcome: 'act', model: 'llmsim-script', runs: [], asks: false }
+    for (const [iteration, outcome] of [missed, missed, { outcome: 'failed', code: 'output_invalid' }].entries()) {
+      expect(await reason(deps, turn, iteration + 1, { fence: 1, signal })).toEqual(outcome)
+      expect(await reason(deps, turn, iteration + 1, { fence: 2, signal })).toEqual(outcome)
+    }
+    await failTurn(deps, turn, 3, 'output_invalid')
+    const events = await listEvents(service.url, id)
+    expectSoundRecord(events)
+    expect(typesOf(events).filter((type) => type === 'output.message.started')).toHaveLength(3)
   })
 
   it('has its workflow started when the call fails before the model has begun to answer', async () => {
