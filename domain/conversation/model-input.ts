@@ -1,5 +1,6 @@
 import type { Message } from '../../contract/messages.ts'
 import type { ToolSpec } from '../models/llm/model.ts'
+import { outputTools } from '../models/llm/structured/with-output.ts'
 import { estimateInputTokens } from '../models/llm/token-estimate.ts'
 import { hiddenTokens, type MessageSecrets } from '../tools/call-secrets/places.ts'
 import { applyCompaction, patchDanglingCalls, planCompaction, type Thresholds } from './compaction.ts'
@@ -24,6 +25,7 @@ type Ingredients = {
   secrets: MessageSecrets
   systemPrompt: string
   toolset: Map<string, { spec: ToolSpec }>
+  outputSchema?: Record<string, unknown> | undefined
   /** Size of the model's context in tokens. */
   contextTokens: number
 }
@@ -33,7 +35,7 @@ export function buildModelInput(context: Ingredients): ModelInput {
   const startedAt = Date.now()
   const messages = patchDanglingCalls(context.messages)
   const tools = [...context.toolset.values()].map(({ spec }) => spec)
-  const fixedTokens = estimateInputTokens(context.systemPrompt, [], tools)
+  const fixedTokens = estimateInputTokens(context.systemPrompt, [], [...tools, ...outputTools(context.outputSchema)])
   const plan = planCompaction(messages, {
     fixedTokens,
     contextTokens: context.contextTokens,

@@ -3,6 +3,7 @@ import type { NewEvent } from '../../events/log/append.ts'
 import { actStep, budgetStep, callSteps, newQuestionId } from '../../events/log/steps.ts'
 import { newUuid } from '../../kit/ids.ts'
 import { mostCostOf } from '../../models/llm/cost.ts'
+import { outputTools } from '../../models/llm/structured/with-output.ts'
 import { estimateInputTokens, MESSAGE_TOKENS } from '../../models/llm/token-estimate.ts'
 import { budgetQuestion } from '../../spending/raise.ts'
 import { reserveBudgets } from '../../spending/reserve.ts'
@@ -27,7 +28,8 @@ export const ASKS_FOR_BUDGET: Reasoned = { outcome: 'act', model: '', runs: [], 
 export async function spend({ call, before }: Planned): Promise<{ maxOutputTokens?: number | undefined } | Reasoned> {
   const { deps, context, step, profile, modelInput, iteration, maxOutputTokens } = call
   if (!context.hasBudgets) return { maxOutputTokens }
-  const { messages, tools } = modelInput
+  const { messages } = modelInput
+  const tools = [...modelInput.tools, ...outputTools(context.outputSchema)]
   const inputTokens = estimateInputTokens(call.systemPrompt, messages, tools) + MESSAGE_TOKENS * messages.length
   const outputTokens = Math.min(maxOutputTokens ?? Number.POSITIVE_INFINITY, profile?.limits?.output ?? OUTPUT_TOKENS)
   const planned = {

@@ -16,9 +16,19 @@ export function withOutput(model: Model, of: OutputModel, schema: Record<string,
       : byTool(model, request, { type: 'object', ...sent })
 }
 
+const toolOf = (name: string, parameters: ToolSpec['parameters']): ToolSpec => ({
+  name,
+  description: 'Takes the final answer. Call it once, when all else is done.',
+  parameters,
+})
+
+/** Returns the part of a call's input that an output schema adds, for estimates: its size is a tool's. */
+export const outputTools = (schema: Record<string, unknown> | undefined): ToolSpec[] =>
+  schema === undefined ? [] : [toolOf(OUTPUT_TOOL, schema)]
+
 async function* byTool(model: Model, request: ModelRequest, parameters: ToolSpec['parameters']) {
   const name = freeName(request.tools)
-  const tool = { name, description: 'Takes the final answer. Call it once, when all else is done.', parameters }
+  const tool = toolOf(name, parameters)
   const way = `Give the final answer by a call of the tool ${name}, not as text.`
   const systemPrompt = [request.systemPrompt, way].filter((text) => text !== '').join('\n\n')
   const calls: ModelToolCall[] = []
