@@ -82,7 +82,9 @@ async function readAnswer(deps: Deps, actor: Actor, { sessionId, turnId }: Child
   const { turn, output } = await readTurnAnswer(deps, actor, place)
   if (turn.status === 'cancelled') throw new ToolError("The agent's turn was cancelled.")
   if (turn.status !== 'completed') throw new ToolError(`The agent failed: ${turn.error ?? 'its turn has no answer'}`)
-  return { value: { session_id: turn.session_id, turn_id: turn.id, answer: textOf(output?.content ?? []) } }
+  const { id: turn_id, session_id } = turn
+  const answer = turn.output ?? textOf(output?.content ?? [])
+  return { value: { session_id, turn_id, answer } }
 }
 
 /**
