@@ -7,6 +7,7 @@ type Schema = {
   description?: unknown
   default?: unknown
   enum?: unknown
+  items?: unknown
   required?: unknown
   properties?: Record<string, Schema>
 }
@@ -15,7 +16,7 @@ type Field = { name: string; element: HTMLElement; read(): unknown }
 /** Form for the flat schemas of MCP's questions. */
 export type QuestionForm = { elements: HTMLElement[]; read(): Record<string, unknown> }
 
-/** Returns undefined for a schema with a property that is not a text, a number, a choice or a yes or no. */
+/** Returns undefined for a schema with a property that is not a text, a number, a choice, choices or a yes or no. */
 export function createForm(schema: unknown): QuestionForm | undefined {
   const { properties = {}, required } = (isObject(schema) ? schema : {}) as Schema
   const names = Array.isArray(required) ? required : []
@@ -45,6 +46,12 @@ function fieldOf(name: string, schema: Schema, required: boolean): Field | undef
     const input = h('select', { required, part: 'input' }, ...['', ...options].map((option) => h('option', {}, option)))
     if (options.includes(String(schema.default))) input.value = String(schema.default)
     return { name, element: label(input), read: () => input.value }
+  }
+  if (type === 'array' && isObject(schema.items) && 'enum' in schema.items && Array.isArray(schema.items.enum)) {
+    const boxes = schema.items.enum.map((option) => ({ option, input: h('input', { type: 'checkbox' }) }))
+    const labels = boxes.map(({ option, input }) => h('label', {}, input, h('span', {}, plain(String(option)))))
+    const element = h('fieldset', {}, h('legend', {}, textOf(title) ?? plain(name)), ...labels)
+    return { name, element, read: () => boxes.flatMap(({ option, input }) => (input.checked ? [option] : [])) }
   }
   if (type === 'boolean') {
     const input = h('input', { type: 'checkbox', checked: schema.default === true })

@@ -15,6 +15,7 @@ describe('capabilities', () => {
     const ids = (wanted: string) => body.data.filter((item: Json) => item.status === wanted).map(({ id }: Json) => id)
     expect(ids('available').sort()).toEqual([
       'agent_instructions',
+      'ask_user',
       'current_time',
       // Only in tests.
       'lab',

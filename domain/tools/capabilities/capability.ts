@@ -5,6 +5,7 @@ import type { FileBeginning, SessionFiles } from '../../session-data/files/sessi
 import type { SessionStorage } from '../../session-data/storage/session-storage.ts'
 import type { McpClient } from '../mcp/protocol/client.ts'
 import type { SessionSkills } from '../skills/session-skills.ts'
+import type { SchemaThreads } from './arguments/threads.ts'
 import type { Answers } from './questions.ts'
 import type { SessionSchedules } from './session-schedules.ts'
 import type { Progress, ToolOutput } from './tool-output.ts'
@@ -16,7 +17,7 @@ export type ToolContext = {
   /** Restricts the addresses of `fetchSafely`. */
   outgoing: GuardOptions
   /** Thread pools for work that untrusted input can make slow. */
-  threads: { pages: WebPageThreads }
+  threads: { pages: WebPageThreads; schemas: SchemaThreads }
   bash: BashProcesses
   files: SessionFiles
   storage: SessionStorage

@@ -34,6 +34,7 @@ import type { Deps } from '../deps.ts'
 import { passPlaceOn } from '../run/turn-admission.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
 import type { TurnPlace } from '../turn-place.ts'
+import { checkAnswers } from './check-answers.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
 /**
@@ -95,8 +96,8 @@ function unanswered({ limits: { clientToolTimeoutMs } }: Deps, act: Act, call: C
  * Records results for calls that the client is to answer. A turn that waits continues when the last one is in. A client
  * may answer as soon as it sees the model's calls, before the turn waits: then the turn does not ask for these. All or
  * none of a request's results are accepted. Throws `not_found` for a session that the caller does not have, `conflict`
- * when no call is pending, `invalid` for a malformed approval and for a result that answers no pending call or answers
- * one twice.
+ * when no call is pending, `invalid` for a malformed approval, an answer that does not fit its question, and a result that
+ * answers no pending call or answers one twice.
  */
 export async function submitToolResults(
   deps: Deps,
@@ -105,6 +106,7 @@ export async function submitToolResults(
   { tool_results: results }: SubmitToolResultsRequest,
 ): Promise<SubmittedToolResults> {
   const where = { organizationId: actor.organizationId, sessionId }
+  await checkAnswers(deps, where, results)
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
     const turn = await runningTurn(db, sessionId)
     const act = turn && (await readAct(db, turn.id))

@@ -34,7 +34,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId: 'call_1' }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
-    threads: { pages },
+    threads: { pages, schemas: threads },
     bash,
     files,
     storage,

@@ -20,12 +20,15 @@ export const TOO_LARGE = 'The arguments are too large or too deeply nested to be
 /** Problem of an output that is nested too deeply, or whose schema refers to itself without an end. */
 export const ENDLESS = 'It is nested too deeply for its schema.'
 
+/** Beginning of the sentence about arguments that do not fit their schema. */
+export const MISFIT = 'The arguments are not what the tool takes: '
+
 /**
  * Describes the problems of a call's arguments, in a sentence for the model that names the fields. Quotes nothing
  * within a `secret` field.
  */
 export const argumentsProblem = (errors: ErrorObject[], secret: string[] = []): string =>
-  `The arguments are not what the tool takes: ${listProblems(errors, secret)}.`
+  `${MISFIT}${listProblems(errors, secret)}.`
 
 export function listProblems(errors: ErrorObject[], secret: string[] = []): string {
   const read = errors.slice(0, MAX_ERRORS_READ).map((error) => describe(error, secret).slice(0, MAX_PROBLEM_LENGTH))

@@ -1,5 +1,6 @@
 import type { Capability } from '../capability.ts'
 import { agentInstructions } from './agent-instructions.ts'
+import { askUserCapability } from './ask-user.ts'
 import { research } from './coming-soon.ts'
 import { currentTime } from './current-time.ts'
 import { noop } from './noop.ts'
@@ -18,6 +19,7 @@ import { webFetch } from './web-fetch.ts'
 /** The service's own capabilities, in the order of lists. */
 export const builtinCapabilities: Capability[] = [
   agentInstructions,
+  askUserCapability,
   currentTime,
   sessionFileSystem,
   sessionStorage,
