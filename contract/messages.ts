@@ -88,8 +88,8 @@ export const Message = z
     role: MessageRole,
     input_message_id: wireId('message')
       .nullish()
-      .meta({ description: 'The user message that this message answers. Absent in user messages, as is turn_id.' }),
-    turn_id: wireId('turn').nullish(),
+      .meta({ description: 'The user message that this message answers. Absent in user messages.' }),
+    turn_id: wireId('turn').nullish().meta({ description: 'In a user message the running turn that it joined.' }),
     content: z.array(ContentPart),
     thinking: z.string().nullish(),
     thinking_signature: z.string().nullish(),
@@ -161,9 +161,9 @@ export const CreateMessageRequest = z
       description: "JSON Schema of the turn's output, instead of the agent's. {}: the turn has none.",
     }),
     response_format: unsupported('give output_schema'),
-    on_busy: z.enum(['enqueue', 'reject', 'interrupt']).nullish().meta({
+    on_busy: z.enum(['enqueue', 'reject', 'interrupt', 'steer']).nullish().meta({
       description:
-        'While another turn is unfinished: wait for it (the default), answer 409, or cancel it and all queued turns.',
+        'While another turn is unfinished: wait for it (the default), answer 409, cancel it and all queued turns, or join it before its next model call. A message that joins a turn has its turn_id, and takes no controls and no budget.',
     }),
   })
   .meta({ id: 'CreateMessageRequest' })

@@ -144,12 +144,12 @@ function createTurn(knownId: string | undefined) {
     id,
     /** Reports whether an event belongs to this turn. After a reconnect, events of other turns arrive too. */
     take(event: Event): boolean {
-      if (event.type === 'input.message') {
-        inputId ??= event.data.message.id
-        resolveId(inputId.replace('message_', 'turn_'))
-        return event.data.message.id === inputId
-      }
-      return event.context?.input_message_id === inputId
+      if (event.type !== 'input.message') return event.context?.input_message_id === inputId
+      // A message that joined a running turn has that turn's context.
+      const id = event.context?.input_message_id ?? event.data.message.id
+      inputId ??= id
+      resolveId(inputId.replace('message_', 'turn_'))
+      return id === inputId
     },
     partsOf(event: Event): AnswerPart[] {
       switch (event.type) {

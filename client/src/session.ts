@@ -178,6 +178,6 @@ function queryOf({ turn_id, types = [], exclude = [] }: Filter): URLSearchParams
 const isWanted = ({ type }: Event, { types = [], exclude = [] }: Filter): boolean =>
   (types.length === 0 || types.includes(type)) && !exclude.includes(type)
 
-/** Returns the id of an event's turn, which equals its message's id except for the prefix. */
+/** Returns the id of an event's turn. A message has no context, unless it joined a turn; its own has its id. */
 const turnOf = ({ type, context, data }: Event): string | undefined =>
-  type === 'input.message' ? data.message.id.replace('message_', 'turn_') : (context?.turn_id ?? undefined)
+  context?.turn_id ?? (type === 'input.message' ? data.message.id.replace('message_', 'turn_') : undefined)

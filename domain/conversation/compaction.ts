@@ -147,7 +147,9 @@ function planDropping(messages: Message[], costs: number[], { tokens, target }: 
   let best: { index: number; tokens: number } | undefined
   for (const [index, message] of messages.entries()) {
     const withNotice = left + notice
-    if (message.role === 'user' && index > 0 && withNotice < tokens) best = { index, tokens: withNotice }
+    // Not a message that joined a turn: later readers begin with whole turns.
+    const begins = message.role === 'user' && message.turn_id == null
+    if (begins && index > 0 && withNotice < tokens) best = { index, tokens: withNotice }
     if (best !== undefined && best.tokens <= target) break
     left -= costs[index] ?? 0
   }

@@ -45,4 +45,8 @@ function rememberTexts(): (message: Message) => string {
 const thresholdsOf = ({ data }: Row): Thresholds | undefined => data.thresholds as Thresholds | undefined
 
 /** Selects a call's part. Exchanges are dropped whole, and each begins with its turn's message. */
-const partOf = (call: Row) => ({ before: call.sequence, since: thresholdsOf(call)?.droppedBefore ?? 0 })
+const partOf = (call: Row) => ({
+  before: call.sequence,
+  since: thresholdsOf(call)?.droppedBefore ?? 0,
+  steeredThrough: Number(call.data.steered_through ?? 0),
+})

@@ -2,12 +2,13 @@ import type { Message } from '../../contract/messages.ts'
 import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../events/deps.ts'
 import { presentMessage, type StoredEvent } from '../events/log/present.ts'
+import { isSteer, placeSteers } from './place-steers.ts'
 
 /** Event of a message, with the position of its turn in the session. */
 export type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
 
 /** A message with the position of its turn in the session. */
-type PlacedMessage = { inputSequence: number; turnId: string; sequence: number; message: Message }
+type PlacedMessage = { inputSequence: number; turnId: string; sequence: number; isSteer: boolean; message: Message }
 
 /**
  * The latest messages of a conversation, oldest first; `rows` is null if there are none. `isWhole`: they reach back to
@@ -25,8 +26,11 @@ const END = 2 ** 31 - 1
 /** A place in a conversation. Turns follow in the order of their messages, and each is complete before the next. */
 type MessagePosition = { inputSequence: number; sequence: number }
 
-/** Part of a conversation: events before sequence `before`, of turns whose message has sequence `since` or later. */
-export type Part = { before?: number | undefined; since?: number | undefined }
+/**
+ * Part of a conversation: events before sequence `before`, of turns whose message has sequence `since` or later. Of the
+ * messages that joined the last turn, those up to `steeredThrough`.
+ */
+export type Part = { before?: number | undefined; since?: number | undefined; steeredThrough?: number | undefined }
 
 /** SQL for the data read of a message, and for the number of omitted bytes. */
 type Fields = { data: Prisma.Sql; leftOutBytes: Prisma.Sql }
@@ -97,7 +101,9 @@ export async function readConversation(
 ): Promise<Message[]> {
   const latest = await readPage(deps, conversationSql(turnId, part, WITHOUT_IMAGES))
   const { rows } = await readRows(deps, { turnId, part, fields: WITHOUT_IMAGES }, latest)
-  return rows.map((row) => toMessage(row, sessionId))
+  const { steeredThrough = END } = part
+  const isRead = (row: Row) => !isSteer(row) || row.turnId !== turnId || row.sequence <= steeredThrough
+  return rows.filter(isRead).map((row) => toMessage(row, sessionId))
 }
 
 type Reading = { turnId: string; part: Part; fields?: Fields }
@@ -132,12 +138,14 @@ export async function readConversations(
     inputSequence: row.inputSequence,
     turnId: row.turnId,
     sequence: row.sequence,
+    isSteer: isSteer(row),
     message: toMessage(row, sessionId),
   }))
-  return (turnId, { before = END, since = 0 }) => {
+  return (turnId, { before = END, since = 0, steeredThrough = END }) => {
     const own = placed.find((one) => one.turnId === turnId)?.inputSequence ?? 0
+    const isRead = (one: PlacedMessage) => !one.isSteer || one.turnId !== turnId || one.sequence <= steeredThrough
     return placed
-      .filter((one) => one.inputSequence >= since && one.inputSequence <= own && one.sequence < before)
+      .filter((one) => one.inputSequence >= since && one.inputSequence <= own && one.sequence < before && isRead(one))
       .map(({ message }) => message)
   }
 }
@@ -152,7 +160,7 @@ async function readOn(deps: Deps, { turnId, part, fields }: Required<Reading>, l
     pages.unshift(oldest)
     oldest = await readPage(deps, conversationSql(turnId, part, fields, place))
   }
-  return { rows: [oldest, ...pages].flatMap((page) => page.rows ?? []), isWhole: oldest.isWhole }
+  return { rows: placeSteers([oldest, ...pages].flatMap((page) => page.rows ?? [])), isWhole: oldest.isWhole }
 }
 
 export const toMessage = (row: Row, sessionId: string): Message =>
@@ -165,7 +173,7 @@ export async function readPage(deps: Deps, page: Prisma.Sql): Promise<Conversati
 
 /** Makes a truncated conversation start with a user's message, at the latest the turn's own. */
 function fromMessage(rows: Row[], turnId: string, input: ConversationPage): Row[] {
-  const start = rows.findIndex(({ type }) => type === 'input.message')
+  const start = rows.findIndex(({ type, step }) => type === 'input.message' && step === '')
   return start < 0 ? [...(input.rows ?? []), ...rows.filter((row) => row.turnId === turnId)] : rows.slice(start)
 }
 
@@ -175,7 +183,7 @@ const inputSql = (turnId: string, { data }: Fields): Prisma.Sql =>
       'sequence', sequence, 'type', type, 'ts', ts, 'turnId', turn_id, 'step', step, 'inputSequence', sequence,
       'data', ${data}
     )))
-    FROM events WHERE turn_id = ${turnId}::uuid AND type = 'input.message'
+    FROM events WHERE turn_id = ${turnId}::uuid AND type = 'input.message' AND step = ''
   )`
 
 /** Returns the size of the page with its images, so that a model call's exact input can be read again. */

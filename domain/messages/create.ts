@@ -2,11 +2,12 @@ import type { TurnBudget } from '../../contract/budgets.ts'
 import type { WireEvent } from '../../contract/events.ts'
 import type { ModelId, SessionId, TurnId } from '../../contract/kit/ids.ts'
 import type { Controls, CreateMessageRequest, InputControls, Message } from '../../contract/messages.ts'
-import type { TurnStatus } from '../../prisma/generated/client.ts'
+import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import { requireModel } from '../agents/check.ts'
 import { checkOutputSchema } from '../agents/output-schema.ts'
 import { publishEvents } from '../events/live/live-stream.ts'
 import { presentEvent, type StoredEvent } from '../events/log/present.ts'
+import { steerStep } from '../events/log/steps.ts'
 import { type LockedSession, withLockedSession } from '../events/log/transaction.ts'
 import { type Actor, NO_USER } from '../kit/actor.ts'
 import { createOnce } from '../kit/create-once.ts'
@@ -27,6 +28,7 @@ import {
   type MessagePlace,
   type NewMessage,
 } from './insert.ts'
+import { steerTurn } from './steer.ts'
 
 /**
  * Message that has been accepted. It is stored with the Idempotency-Key of its request, so its fields cannot be
@@ -51,7 +53,7 @@ export async function createMessage(
   const place = { organizationId: actor.organizationId, sessionId }
   const from = { author: authorOf(actor), ancestors: attempt.ancestors }
   return createOnce(attempt, {
-    find: (turnId) => findAccepted(deps, { ...place, turnId: asUuid(turnId) }),
+    find: (turnId) => findAccepted(deps, { ...place, turnId: asUuid(turnId) }, input.on_busy),
     insert: (turnId) => acceptMessage(deps, { ...place, turnId: asUuid(turnId) }, from, input),
   })
 }
@@ -76,13 +78,24 @@ async function acceptMessage(
   return inserted ?? insertBusy(deps, message, policy, input.budget ?? undefined)
 }
 
-async function findAccepted(deps: Deps, place: MessagePlace): Promise<AcceptedMessage | undefined> {
+/** Finds a message that began a turn or, with `steer`, may have joined one. */
+async function findAccepted(
+  deps: Deps,
+  place: MessagePlace,
+  policy: CreateMessageRequest['on_busy'],
+  db: Prisma.TransactionClient = deps.db,
+): Promise<AcceptedMessage | undefined> {
   const { organizationId, sessionId, turnId } = place
-  const [event] = await deps.db.$queryRaw<StoredEvent[]>`
+  const began = Prisma.sql`e.session_id = t.session_id AND e.sequence = t.input_sequence AND t.id = ${turnId}::uuid`
+  const joined = Prisma.sql`e.turn_id = t.id AND e.type = 'input.message' AND e.step = ${steerStep(turnId)}`
+  const find = (condition: Prisma.Sql) => db.$queryRaw<StoredEvent[]>`
     SELECT e.session_id AS "sessionId", e.sequence, e.type, e.ts, e.turn_id AS "turnId", e.step, e.exec_id AS "execId", e.data
-    FROM turns t JOIN events e ON e.session_id = t.session_id AND e.sequence = t.input_sequence
-    WHERE t.id = ${turnId}::uuid AND t.session_id = ${sessionId}::uuid AND t.organization_id = ${organizationId}::uuid`
-  return event && toAccepted(place, [presentEvent(deps.events, event, {})])
+    FROM turns t JOIN events e ON ${condition}
+    WHERE t.session_id = ${sessionId}::uuid AND t.organization_id = ${organizationId}::uuid`
+  const [event] = await find(began)
+  const [steer] = event === undefined && policy === 'steer' ? await find(joined) : []
+  const found = event ?? steer
+  return found && toAccepted({ sessionId, turnId: asUuid(found.turnId) }, [presentEvent(deps.events, found, {})])
 }
 
 /** Stores a message if the session is idle or the message may queue. Returns undefined in other cases. */
@@ -123,9 +136,15 @@ async function insertBusy(
       select: { id: true, status: true },
     })
     const [head] = unfinished
+    if (policy === 'steer') {
+      // Another run of the request may have stored the message, under whichever turn ran then.
+      const earlier = await findAccepted(deps, message, policy, session.db)
+      if (earlier !== undefined) return earlier
+      if (head) return toAccepted({ ...message, turnId: asUuid(head.id) }, await steerTurn(session, head.id, message))
+    }
     if (policy === 'reject' && head) {
       throw conflict(
-        `${toId('turn', head.id)} is not finished; wait for its end, or post with on_busy "enqueue" or "interrupt"`,
+        `${toId('turn', head.id)} is not finished; wait for its end, or post with on_busy "enqueue", "steer" or "interrupt"`,
         'session_busy',
       )
     }
@@ -141,6 +160,7 @@ async function insertBusy(
     return { cancelled, events, agentId: session.agentId, next: await nextTurn(session.db, session.id) }
   })
   if (done === undefined) throw noSession()
+  if ('message' in done) return done
   const { cancelled, events, agentId, next } = done
   const { organizationId, sessionId } = message
   notifyCancelled(deps, organizationId, cancelled)
@@ -192,7 +212,10 @@ const presentInserted = (deps: Deps, { events }: InsertedMessage): WireEvent[] =
   events.map((event) => presentEvent(deps.events, event, {}))
 
 /** Makes the answer from the recorded events, which begin with the message. */
-function toAccepted({ sessionId, turnId }: MessagePlace, [event]: WireEvent[]): AcceptedMessage {
+function toAccepted(
+  { sessionId, turnId }: Pick<MessagePlace, 'sessionId' | 'turnId'>,
+  [event]: WireEvent[],
+): AcceptedMessage {
   const { data, sequence } = event as WireEvent<'input.message'>
   return { message: data.message, sessionUuid: sessionId, turnUuid: turnId, sequence }
 }

@@ -20,7 +20,8 @@ export function turnsOf(messages: Message[], known: Turn[]): PastTurn[] {
     const state = stateById.get(turnId) ?? (isRecent ? 'unfinished' : 'completed')
     const turn = turns.get(turnId) ?? { turnId, content: [], parts: [], state, step: 0, names: new Map() }
     turns.set(turnId, turn)
-    if (message.role === 'user') turn.content = message.content
+    // A message that joined a running turn is shown with its first one.
+    if (message.role === 'user') turn.content = [...turn.content, ...message.content]
     else if (state !== 'unfinished') addTo(turn, message)
   }
   return [...turns.values()]

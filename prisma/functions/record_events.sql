@@ -31,6 +31,8 @@
 --   finish_reason    why the turn's answer ended, if it did not end by itself
 --   gives_output     true: the event's data has the turn's output
 --   answers_call     true: the event may complete the last call that a waiting turn waits for
+--   steers           true: the event is a message that joins the turn
+--   steered_through  sequence of the last such message that the answer has read, for an event that ends the turn
 --   notifies_workflow  true: the workflow of a turn that has begun must be notified (turns.notice_due_at)
 -- Iterations, usage and costs of several events are added up; of any other field, the last event's value counts.
 --
@@ -43,6 +45,7 @@
 --   turn_ended    nothing recorded: no event of a turn follows its end
 --   not_next      nothing recorded: an earlier turn of the session is unfinished, so this one may not begin
 --   fenced        nothing recorded: a newer attempt of the step has begun
+--   steered       nothing recorded: the events end the turn, but a message has joined it that the answer has not read
 --   session_gone  nothing recorded: there is no such turn
 -- events: [[ordinal in p_events from 1, sequence]] of the recorded events. ts: their time.
 -- claims: number of attempts of the step that have begun, including this one.
@@ -79,6 +82,7 @@ DECLARE
   v_turn_status turn_status;
   v_has_ended boolean;
   v_notice_due_at timestamptz(3);
+  v_steer_sequence integer;
 BEGIN
   SELECT last_sequence, started_at, organization_id, agent_id INTO v_session
   FROM sessions WHERE id = p_session_id FOR NO KEY UPDATE;
@@ -88,7 +92,7 @@ BEGIN
   -- Taken under the lock, so that times are in the order of the sequences.
   v_ts := clock_timestamp();
 
-  SELECT status, user_id, api_key_id INTO v_turn FROM turns WHERE id = p_turn_id AND session_id = p_session_id;
+  SELECT status, user_id, api_key_id, steer_sequence INTO v_turn FROM turns WHERE id = p_turn_id AND session_id = p_session_id;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'session_gone');
   END IF;
@@ -111,6 +115,13 @@ BEGIN
         fence = excluded.fence, claims = turn_steps.claims + 1, process = excluded.process
       RETURNING claims INTO v_claims;
     END IF;
+  END IF;
+
+  IF v_turn.steer_sequence IS NOT NULL AND EXISTS (
+    SELECT FROM jsonb_array_elements(p_events) AS e
+    WHERE (e.value #>> '{announces,steered_through}')::integer < v_turn.steer_sequence
+  ) THEN
+    RETURN jsonb_build_object('outcome', 'steered');
   END IF;
 
   v_sequence := v_session.last_sequence;
@@ -143,6 +154,9 @@ BEGIN
     END IF;
 
     CONTINUE WHEN v_event.announces = '{}';
+    IF v_event.announces ? 'steers' THEN
+      v_steer_sequence := v_sequence;
+    END IF;
     v_announced := v_announced || v_event.announces;
     IF v_event.announces ? 'gives_output' THEN
       v_output := v_event.data -> 'output';
@@ -179,7 +193,8 @@ BEGIN
     v_notice_due_at := v_ts;
   END IF;
 
-  IF v_turn_status IS NOT NULL OR v_notice_due_at IS NOT NULL OR v_announced ?| '{begins_turn,iterations,usage,cost_usd,error}' THEN
+  IF v_turn_status IS NOT NULL OR v_notice_due_at IS NOT NULL OR v_steer_sequence IS NOT NULL
+    OR v_announced ?| '{begins_turn,iterations,usage,cost_usd,error}' THEN
     UPDATE turns SET
       status = coalesce(v_turn_status, status),
       iterations = iterations + v_iterations,
@@ -190,6 +205,7 @@ BEGIN
       error_code = v_announced ->> 'error_code',
       finish_reason = v_announced ->> 'finish_reason',
       output = v_output,
+      steer_sequence = coalesce(v_steer_sequence, steer_sequence),
       input_tokens = input_tokens + v_input_tokens,
       output_tokens = output_tokens + v_output_tokens,
       cache_read_tokens = cache_read_tokens + v_cache_read_tokens,

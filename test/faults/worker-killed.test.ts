@@ -108,6 +108,32 @@ describe('a turn whose worker is killed', () => {
       stream.close()
     }))
 
+  it.concurrent('answers a message that has joined it, and ends after that', () =>
+    withSite(async (site) => {
+      const { url } = site.service
+      const steer = { ...textMessage('Steer'), on_busy: 'steer' }
+      const steps = [
+        { text: TEXT, tokens_per_second: 5 },
+        { text: TEXT, tokens_per_second: 5 },
+      ]
+      const id = await createScriptedSession(url, steps)
+      const stream = await openStream(url, `/v1/sessions/${id}/sse`)
+      await call(url, 'POST', `/v1/sessions/${id}/messages`, textMessage('Go on'))
+      await stream.until((frame) => frame.event === 'output.message.delta')
+      await call(url, 'POST', `/v1/sessions/${id}/messages`, steer)
+      await site.pool.killAll()
+      await site.service.startWorker()
+      // The attempt that takes over has read the message, so the turn ends with its answer.
+      await stream.until((frame) => frame.event === 'session.idled')
+      stream.close()
+      const events = await waitUntilIdle(url, id)
+      expectSoundRecord(events)
+      const answers = events.filter(({ type }) => type === 'output.message.completed')
+      expect(answers).toHaveLength(1)
+      const { messages } = events.findLast(({ type }) => type === 'llm.generation')?.data ?? {}
+      expect(messages.map(({ role }: Json) => role)).toEqual(['user', 'user'])
+    }))
+
   it.concurrent('continues on a worker that starts only after all were killed', () =>
     withSite(async (site) => {
       const inText = await startTurn(site, { text: TEXT, tokens_per_second: 5 })

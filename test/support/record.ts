@@ -15,7 +15,7 @@ export const eventsOfTurn = (events: Json[], turnId: string): Json[] =>
 
 /** Returns the turns of a record in the order of their messages. */
 export const turnsOf = (events: Json[]): string[] =>
-  events.filter((event) => event.type === 'input.message').map(turnOf)
+  events.filter((event) => event.type === 'input.message' && !event.context.turn_id).map(turnOf)
 
 export const textOf = (message: Json): string => message.content.map((part: Json) => part.text ?? '').join('')
 

@@ -193,6 +193,7 @@ const Said = ({ message }: { message: Message }): VNode => html`<div class="said
 </div>`
 
 function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
+  if (part.type === 'said') return html`<${Said} message=${part.message} />`
   if (part.type === 'retry')
     return html`<p class="quiet" dir="auto">Retrying${part.count > 1 && ` (${part.count} times)`}: ${part.error}</p>`
   if (part.type === 'calls') {

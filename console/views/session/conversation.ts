@@ -32,6 +32,8 @@ export type Part =
       isTooLong: boolean
     }
   | { type: 'calls'; key: string; calls: Call[] }
+  /** Message that joined the running turn. */
+  | { type: 'said'; key: string; message: Message }
   /** Failed model call that is retried. */
   | { type: 'retry'; key: string; error: string; count: number }
 
@@ -109,14 +111,15 @@ export function createConversation(events: Iterable<Event> = []): Conversation {
   return { turns: order, take }
 }
 
-/** Returns the id of an event's turn, which equals its message's id except for the prefix. */
+/** Returns the id of an event's turn. A message has no context, unless it joined a turn; its own has its id. */
 export const turnIdOf = ({ type, context, data }: Event): string | undefined =>
-  type === 'input.message' ? data.message.id.replace('message_', 'turn_') : (context?.turn_id ?? undefined)
+  context?.turn_id ?? (type === 'input.message' ? data.message.id.replace('message_', 'turn_') : undefined)
 
 function apply(turn: ShownTurn, event: Event): void {
   switch (event.type) {
     case 'input.message':
-      turn.input = event.data.message
+      if (event.context?.turn_id) turn.parts.push({ type: 'said', key: event.id, message: event.data.message })
+      else turn.input = event.data.message
       return
     case 'turn.started':
       turn.status = 'active'
@@ -210,9 +213,9 @@ function end(turn: ShownTurn, outcome: Partial<ShownTurn>): void {
 
 /** Returns the incomplete answer. It is the last part of the turn. */
 function openAnswer(turn: ShownTurn, event: Event): Extract<Part, { type: 'answer' }> {
-  const last = turn.parts.findLast(({ type }) => type !== 'retry')
+  const last = turn.parts.findLast(({ type }) => type !== 'retry' && type !== 'said')
   if (last?.type === 'answer' && !last.isComplete) {
-    if (turn.parts.at(-1) !== last) turn.parts = [...turn.parts.filter((part) => part !== last), last]
+    if (turn.parts.at(-1)?.type === 'retry') turn.parts = [...turn.parts.filter((part) => part !== last), last]
     return last
   }
   const answer: Part = {

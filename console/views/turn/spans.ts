@@ -80,7 +80,8 @@ export function spansOf(events: Iterable<Event>): Span[] {
     const put = (span: Span | undefined) => (span ?? turn).events.push(event)
     switch (event.type) {
       case 'input.message':
-        put(open(event, { key: 'queue', kind: 'queue', title: 'Queue', depth: 1 }))
+        if (event.context.turn_id) put(turn)
+        else put(open(event, { key: 'queue', kind: 'queue', title: 'Queue', depth: 1 }))
         return
       case 'turn.started':
         close(event, spans.get('queue'))

@@ -38,6 +38,10 @@ export type Announcement = {
   failure?: { error: string; code: string | undefined }
   /** Lets a waiting turn continue if no call is pending after this event. */
   answersCall?: true
+  /** Marks a message that joins the turn. Model calls that began before have not read it. */
+  steers?: true
+  /** Sequence of the last such message that the answer has read, or 0. A turn with a later one does not end with this event. */
+  steeredThrough?: number
   /** Requires a notice of this event to the workflow of a turn that has begun. */
   notifiesWorkflow?: true
   /**
@@ -56,6 +60,7 @@ type AnnouncingData = {
   error_code?: string
   finish_reason?: string
   output?: object
+  steered_through?: number
 }
 
 type Rule = Announcement | ((data: AnnouncingData) => Announcement)
@@ -64,14 +69,15 @@ const NOTHING: Announcement = {}
 const REPEATS: Announcement = { mayRepeat: true }
 
 const rules: Record<EventType, Rule> = {
-  // Recorded together with its turn's row, not by record_events.
-  'input.message': NOTHING,
+  // Only a message that joins a turn: one with a turn of its own is recorded with its row, not by record_events.
+  'input.message': { steers: true },
   'session.started': { beginsSession: true },
   'session.activated': { sessionStatus: 'active' },
   'session.idled': { sessionStatus: 'idle' },
   'turn.started': { turnStatus: 'active', beginsTurn: true },
-  'turn.completed': ({ finish_reason, output }) => ({
+  'turn.completed': ({ finish_reason, output, steered_through = 0 }) => ({
     turnStatus: 'completed',
+    steeredThrough: steered_through,
     ...(finish_reason === undefined ? {} : { finishReason: finish_reason }),
     ...(output === undefined ? {} : { givesOutput: true }),
   }),

@@ -36,6 +36,8 @@ export type Appended =
   /** An earlier turn of the session is unfinished. */
   | { outcome: 'not_next' }
   | { outcome: 'fenced' }
+  /** A message has joined the turn that the answer has not read, so the turn does not end with it. */
+  | { outcome: 'steered' }
   | { outcome: 'session_gone' }
 
 /** Types of events that may be recorded in one statement for several sessions: they end nothing and cost nothing. */
@@ -148,6 +150,8 @@ const toAnnounces = (announcement: Announcement) => ({
   gives_output: announcement.givesOutput,
   answers_call: announcement.answersCall,
   notifies_workflow: announcement.notifiesWorkflow,
+  steers: announcement.steers,
+  steered_through: announcement.steeredThrough,
 })
 
 function toAppended(

@@ -3,7 +3,7 @@ import type { EventContext, EventType, WireEvent } from '../../../contract/event
 import type { ContentPart, Message } from '../../../contract/messages.ts'
 import { toId } from '../../kit/ids.ts'
 import type { EventIds } from './event-id.ts'
-import { actStep, callStep, ownStep, parseStep } from './steps.ts'
+import { actStep, callStep, isSteerStep, ownStep, parseStep } from './steps.ts'
 
 /** Event as stored. `data` lacks the parts that readers compute. */
 export type StoredEvent = {
@@ -47,7 +47,7 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
       return { ...event.data, message: presentMessage(event) }
     case 'output.message.completed': {
       // Only for the answer's own provider, and for recipients of secrets.
-      const { provider_data: _provider, secret_tokens: _secrets, ...data } = event.data
+      const { provider_data: _provider, secret_tokens: _secrets, steered_through: _read, ...data } = event.data
       return { ...data, message: presentMessage(event) }
     }
     case 'tool.completed': {
@@ -67,8 +67,12 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
     case 'output.message.delta':
     case 'reason.thinking.delta':
       return { turn_id: toId('turn', event.turnId), ...event.data, accumulated: parts.accumulated ?? '' }
+    case 'turn.completed': {
+      const { steered_through: _read, ...data } = event.data
+      return data
+    }
     case 'llm.generation': {
-      const { thresholds: _stored, ...data } = event.data
+      const { thresholds: _stored, steered_through: _read, ...data } = event.data
       return parts.messages === undefined ? data : { ...data, messages: parts.messages }
     }
     default:
@@ -89,7 +93,9 @@ export function presentMessage(event: StoredEvent): Message {
     created_at: event.ts.toISOString(),
   }
   const stored = event.data.message as Omit<Message, Position>
-  if (event.type === 'input.message') return { ...stored, ...position }
+  if (event.type === 'input.message') {
+    return { ...stored, ...(isSteerStep(event.step) ? { turn_id: toId('turn', event.turnId) } : {}), ...position }
+  }
   const answered = { input_message_id: toId('message', event.turnId), turn_id: toId('turn', event.turnId) }
   return { ...(event.type === 'tool.completed' ? presentToolResult(event) : stored), ...answered, ...position }
 }
@@ -122,9 +128,12 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Returns the context of an event: turn, step and span. It is empty for `input.message`, which precedes its turn. */
+/**
+ * Returns the context of an event: turn, step and span. It is empty for `input.message`, which precedes its turn, unless
+ * the message joined a running one.
+ */
 function presentContext(memo: ContextMemo, event: StoredEvent): EventContext {
-  if (event.type === 'input.message') return {}
+  if (event.type === 'input.message' && event.step === '') return {}
   const { turnId, step, execId } = event
   const kind = spanKind(event.type)
   const { last } = memo

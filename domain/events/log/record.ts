@@ -17,7 +17,7 @@ export type StoredAppend = {
 
 /** Result of record_events. */
 export type Recorded = {
-  outcome: 'appended' | 'turn_ended' | 'not_next' | 'fenced' | 'session_gone'
+  outcome: 'appended' | 'turn_ended' | 'not_next' | 'fenced' | 'steered' | 'session_gone'
   events?: [ordinal: number, sequence: number][]
   ts?: string
   claims?: number

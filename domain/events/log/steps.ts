@@ -9,6 +9,7 @@ import { newUuid } from '../../kit/ids.ts'
  *     act:<iteration>             the tool calls of its answer, all together
  *     progress:<iteration>:<claim>:<n>:<call id>  the n-th report of a run of a call; only tool.progress has this name
  *     act:<iteration>:<n>:<call id>  the n-th time that a call asks its user; only tool.call_requested has this name
+ *     steer:<message uuid>        a message that joined the running turn; only input.message has this name
  *     tool:<iteration>:<call id>  one of the calls, or the question of one; the id is the model's and may be anything,
  *                                 colons included
  *
@@ -34,6 +35,11 @@ export const budgetStep = (iteration: number | '%'): string => `act:${iteration}
 /** Returns the name under which a report of a call's run is recorded once. `claim` counts the runs. */
 export const progressStep = (iteration: number, claim: number, report: number, callId: string): string =>
   `progress:${iteration}:${claim}:${report}:${callId}`
+
+/** Beginning of the steps of messages that joined their turn. */
+export const steerSteps = 'steer:'
+export const steerStep = (messageUuid: string): string => steerSteps + messageUuid
+export const isSteerStep = (step: string): boolean => step.startsWith(steerSteps)
 
 /** Prefix of the ids of questions, which no call of a model has. */
 const QUESTION_PREFIX = 'question_'

@@ -5,7 +5,7 @@ import type { TurnPlace } from '../turn-place.ts'
 import type { Attempt } from './running-attempt.ts'
 
 type Granted = Extract<Appended, { outcome: 'appended' }>
-type LostRight = Exclude<Appended['outcome'], 'appended'>
+type LostRight = Exclude<Appended['outcome'], 'appended' | 'steered'>
 
 /**
  * Error of an attempt that may not write: a newer attempt has begun, the turn is over, an earlier turn is unfinished,
@@ -20,7 +20,15 @@ export class RightLost extends Error {
   }
 }
 
-/** Appends events as this attempt of the step. Throws `RightLost` when the attempt may not write. */
+/** Error of the end of a turn that a message has joined which the answer has not read. */
+export class Steered extends Error {
+  override name = 'Steered'
+}
+
+/**
+ * Appends events as this attempt of the step. Throws `RightLost` when the attempt may not write, and `Steered` instead of
+ * ending a turn whose latest message is unread.
+ */
 export async function appendAs(
   deps: Deps,
   turn: TurnPlace,
@@ -36,6 +44,7 @@ export async function appendAs(
     await attempt.raising
     if (attempt.fence !== fence) return appendAs(deps, turn, step, attempt, events)
   }
+  if (appended.outcome === 'steered') throw new Steered()
   if (appended.outcome !== 'appended') throw new RightLost(appended.outcome)
   return appended
 }

@@ -9,6 +9,7 @@ import type { RedactedCall } from '../../tools/call-secrets/redact-call.ts'
 import { presentCall } from '../calls.ts'
 import type { Answer } from './answer.ts'
 import type { ModelCall } from './model-call.ts'
+import type { TurnContext } from './turn-context.ts'
 
 /** An answer without the secrets of its calls. */
 type RedactedAnswer = Omit<Answer, 'toolCalls'> & { toolCalls: RedactedCall[] }
@@ -43,6 +44,10 @@ export const retryingEvent = ({ iteration }: ModelCall, data: EventData<'reason.
   data,
 })
 
+/** Returns the field that says which of the messages that joined the turn a model call has read. */
+export const readSteers = ({ steeredThrough }: Pick<TurnContext, 'steeredThrough'>) =>
+  steeredThrough === 0 ? {} : { steered_through: steeredThrough }
+
 export function generationEvent(call: ModelCall, answer: PricedAnswer | { error: string }): NewEvent {
   const { context, model, modelInput } = call
   const success = !('error' in answer)
@@ -52,6 +57,7 @@ export function generationEvent(call: ModelCall, answer: PricedAnswer | { error:
     parts: { messages: modelInput.messages.map(withoutImages) },
     data: {
       ...(modelInput.thresholds === undefined ? {} : { thresholds: modelInput.thresholds }),
+      ...readSteers(context),
       tools: [...context.toolset.values()].map(({ spec, displayName }) => ({
         name: spec.name,
         description: spec.description,
@@ -122,6 +128,7 @@ export function answerEvents(call: ModelCall, answer: RedactedAnswer, problem?: 
     data: {
       ...{ message, metadata: modelMetadata(call), usage: answer.usage },
       ...(answer.providerData === undefined ? {} : { provider_data: answer.providerData }),
+      ...readSteers(context),
     },
   }
   return [

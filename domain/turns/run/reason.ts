@@ -15,12 +15,13 @@ import { withDefaults } from '../../tools/capabilities/arguments/defaults.ts'
 import { freshen, isAnyStale } from '../../tools/capabilities/freshen.ts'
 import { actCompleted, planAct, readAct, readActOutcome } from '../calls.ts'
 import type { Deps } from '../deps.ts'
-import { startNext, startNextOf } from '../queue.ts'
+import { startNextOf } from '../queue.ts'
 import type { TurnPlace } from '../turn-place.ts'
 import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
-import { appendAs, hasTooManyClaims, RightLost, waitForWorkflow, whileTurnRuns } from './attempt.ts'
+import { appendAs, hasTooManyClaims, RightLost, Steered, waitForWorkflow, whileTurnRuns } from './attempt.ts'
 import { ASKS_FOR_BUDGET, spend } from './budget.ts'
+import { endTurn, goOn } from './end-turn.ts'
 import type { ModelCall } from './model-call.ts'
 import { afterMiss, askingForOutput, hasMissed, takeOutput } from './output.ts'
 import { findReachedCap, hasTooFewTokens, leftOutputTokens } from './reached-cap.ts'
@@ -36,10 +37,10 @@ import {
 import { longPause, retryDelayMs } from './retry-delay.ts'
 import type { Attempt, Reasoned } from './running-attempt.ts'
 import { readSystemPrompt } from './system-prompt.ts'
-import { passPlaceOn, takePlace } from './turn-admission.ts'
+import { takePlace } from './turn-admission.ts'
 import { isTooOld } from './turn-age.ts'
 import { loadTurn, type TurnContext } from './turn-context.ts'
-import { endOf, turnEndedEvents, turnReport, turnStartedEvents } from './turn-events.ts'
+import { turnStartedEvents } from './turn-events.ts'
 
 const MAX_MODEL_CALLS = 5
 /** Context size of a model without a profile: every current model has it. */
@@ -121,7 +122,8 @@ async function recorded(deps: Deps, context: TurnContext, iteration: number): Pr
   if (act === undefined) {
     if (hasMissed(context)) return afterMiss(deps, context, iteration)
     const cap = await findReachedCap(deps, context, iteration)
-    // Without calls, the answer was cut off.
+    if (cap === undefined && context.messages.at(-1)?.role === 'user') return goOn(context)
+    // Without calls and an unread message, the answer was cut off.
     return { outcome: 'failed', code: cap?.code ?? 'max_output_tokens' }
   }
   return { outcome: 'act', model: context.model?.name ?? '', ...planAct(context.toolset, act.calls) }
@@ -155,12 +157,8 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
       await append(call, answered)
       return await afterMiss(deps, context, iteration, { outputTokens: answer.usage.output_tokens })
     }
-    const begun = { ...context, startedAt: context.startedAt ?? started.at }
-    const ended = endOf(begun, iteration, answer, output?.value)
-    const { nextTurnId } = await append(call, [...answered, ...turnEndedEvents(context, ended)])
-    startNext(deps, context, nextTurnId, 'early')
-    passPlaceOn(deps, context)
-    return { outcome: 'answered', report: turnReport(call, answer, ended) }
+    const begun = { startedAt: context.startedAt ?? started.at, output: output?.value }
+    return await endTurn(call, answered, answer, begun)
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     await starting
@@ -288,5 +286,6 @@ async function countFailure(
     }
     return appended.outcome
   })
+  if (appended === 'steered') throw new Steered()
   if (appended !== 'appended') throw new RightLost(appended ?? 'session_gone')
 }

@@ -6,6 +6,7 @@ import { truncate } from '../../../lib/truncate.ts'
 import { Prisma, type TurnAdmission, type TurnStatus } from '../../../prisma/generated/client.ts'
 import { givenSchema } from '../../agents/output-schema.ts'
 import { capsOf, type TurnCaps } from '../../agents/turn-caps.ts'
+import { steeredThrough } from '../../conversation/place-steers.ts'
 import type { ConversationPage } from '../../conversation/read.ts'
 import { beginReading, type ConversationReading, NO_CONVERSATION } from '../../conversation/turn-conversation.ts'
 import { budgetStep, parseStep } from '../../events/log/steps.ts'
@@ -56,6 +57,8 @@ export type TurnContext = TurnPlace & {
   /** Data that providers need back with their answers, by the id of the message. */
   providerData: ReadonlyMap<string, ProviderData>
   secrets: MessageSecrets
+  /** Sequence of the latest message that joined the turn, or 0. */
+  steeredThrough: number
   /** Text of the message that the turn answers, truncated for summaries. */
   inputContent: string
   /** Number of model calls that the session made before this turn. */
@@ -205,6 +208,7 @@ async function load(
     messages,
     providerData,
     secrets,
+    steeredThrough: steeredThrough(messages, turn.turnId),
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
     hasBudgets: row.hasBudgets,

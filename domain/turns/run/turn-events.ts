@@ -4,7 +4,7 @@ import type { NewEvent } from '../../events/log/append.ts'
 import { toId } from '../../kit/ids.ts'
 import { addCosts } from '../../models/llm/cost.ts'
 import type { ModelCall } from './model-call.ts'
-import { type PricedAnswer, unusualFinish } from './reason-events.ts'
+import { type PricedAnswer, readSteers, unusualFinish } from './reason-events.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /**
@@ -50,12 +50,13 @@ export const endOf = (
 })
 
 /** Returns the events that end an answered turn. `session.idled` is recorded only when the queue is empty. */
-export function turnEndedEvents({ turnId, inputContent }: TurnContext, end: TurnEnd): NewEvent[] {
+export function turnEndedEvents(context: TurnContext, end: TurnEnd): NewEvent[] {
+  const { turnId, inputContent } = context
   const summary = { turn_id: toId('turn', turnId), iterations: end.iterations, usage: end.usage }
   const output = end.output === undefined ? {} : { output: end.output }
   const more = { cost_usd: end.costUsd, duration_ms: end.durationMs, input_content: inputContent }
   return [
-    { type: 'turn.completed', data: { ...summary, ...end.unusual, ...output, ...more } },
+    { type: 'turn.completed', data: { ...summary, ...end.unusual, ...output, ...more, ...readSteers(context) } },
     { type: 'session.idled', data: summary },
   ]
 }

@@ -93,6 +93,26 @@ describe('an attempt at a step', () => {
     expect(started).toEqual([expect.objectContaining(turns[1] ?? {})])
   })
 
+  it.each([1, 2])(
+    'that comes after an answer which left a message unread goes on, also when run %d times',
+    async (times) => {
+      const { id, turn } = await createTurns(SLOW)
+      const first = run(turn, 1)
+      await untilRecorded(id, 'output.message.delta', 1)
+      await call(service.url, 'POST', `/v1/sessions/${id}/messages`, { ...textMessage('Steer'), on_busy: 'steer' })
+      expect(await first).toMatchObject({ outcome: 'act', runs: [], asks: false })
+      const before = await listEvents(service.url, id)
+      expect(typesOf(before)).not.toContain('turn.completed')
+      for (let fence = 2; fence <= times; fence++) {
+        expect(await run(turn, fence)).toMatchObject({ outcome: 'act', runs: [], asks: false })
+      }
+      expect(await listEvents(service.url, id)).toEqual(before)
+      const last = await reason(deps, turn, 2, { fence: 9, signal: new AbortController().signal })
+      expect(last).toMatchObject({ outcome: 'answered' })
+      expectSoundRecord(await listEvents(service.url, id))
+    },
+  )
+
   it('that comes after the failure reports it and calls no model', async () => {
     const { id, turn } = await createTurns({ error: { status: 400, message: 'no', times: 1 }, text: 'never' })
     expect(await run(turn, 1)).toEqual({ outcome: 'failed', code: 'llm_error' })

@@ -32,6 +32,7 @@ function shown(events: Event[]) {
       return [thinking, text, isInterrupted && 'cut', isTooLong && 'too long'].filter(Boolean).join('|')
     }
     if (part.type === 'retry') return `again: ${part.error}`
+    if (part.type === 'said') return `said: ${part.message.id}`
     return part.calls.map(({ id, status }) => `${id} ${status}`).join(', ')
   })
   return { status: turn?.status, parts }
@@ -59,6 +60,20 @@ it.each<[string, () => Event[], string, string[]]>([
     ],
     'active',
     ['again: overloaded', 'Second'],
+  ],
+  [
+    'a message that joined the turn, below the text that goes on',
+    () => [
+      said('Hi'),
+      event('turn.started'),
+      event('output.message.started'),
+      delta('On'),
+      { ...said('Faster'), context: { turn_id: TURN } } as Event,
+      delta('One'),
+      complete('One.'),
+    ],
+    'active',
+    ['One.', `said: ${MESSAGE}`],
   ],
   [
     'thinking and text',
