@@ -29,6 +29,7 @@ import { auditRoutes } from './routes/audit.ts'
 import { authRoutes } from './routes/auth.ts'
 import { budgetRoutes } from './routes/budgets.ts'
 import { capabilityRoutes } from './routes/capabilities.ts'
+import { compactionRoutes } from './routes/compaction.ts'
 import { databaseRoutes } from './routes/databases.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
@@ -97,6 +98,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   agentVersionRoutes(handle, deps)
   sessionRoutes(handle, deps)
   messageRoutes(handle, deps, options.streams)
+  compactionRoutes(handle, deps, options.streams)
   eventRoutes(handle, deps, options.streams)
   organizationEventRoutes(handle, deps, options.streams)
   turnRoutes(handle, deps)

@@ -61,6 +61,14 @@ const LlmGenerationData = z.object({
   }),
 })
 
+export const Compacted = z
+  .object({
+    messages: z.int().min(0),
+    first_message_id: wireId('message').nullish(),
+    last_message_id: wireId('message').nullish(),
+  })
+  .meta({ id: 'Compacted', description: 'Messages that models no longer read: their number, the first and the last.' })
+
 /** Payload schemas of the event types, as clients see them. */
 export const eventData = {
   'input.message': z.object({ message: Message }),
@@ -142,6 +150,7 @@ export const eventData = {
     model_id: wireId('model').nullish(),
   }),
   'session.activated': z.object({ turn_id, input_message_id }),
+  'session.compacted': z.object({ turn_id, message_id: wireId('message'), dropped: Compacted }),
   'session.idled': z.object({ turn_id, iterations: z.int().min(0).nullish(), usage }),
 } as const
 

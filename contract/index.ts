@@ -4,6 +4,7 @@ import { auditEndpoints } from './audit.ts'
 import { authEndpoints } from './auth.ts'
 import { budgetEndpoints } from './budgets.ts'
 import { capabilityEndpoints } from './capabilities.ts'
+import { compactionEndpoints } from './compaction.ts'
 import { databaseEndpoints } from './databases.ts'
 import { durableEndpoints } from './durable.ts'
 import { eventEndpoints } from './events.ts'
@@ -35,6 +36,7 @@ export const endpoints: Endpoint[] = [
   agentEndpoints,
   agentVersionEndpoints,
   messageEndpoints,
+  compactionEndpoints,
   eventEndpoints,
   organizationEventEndpoints,
   turnEndpoints,

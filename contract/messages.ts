@@ -69,8 +69,8 @@ export const Controls = z
   .object({ model_id: wireId('model').nullish(), reasoning: ReasoningConfig.nullish() })
   .meta({ id: 'Controls' })
 export type Controls = z.infer<typeof Controls>
-/** Stored controls of a turn. */
-export const StoredControls = Controls.extend({ model_id: ModelId.nullish() })
+/** Stored controls of a turn. `compact`: it summarises the conversation. */
+export const StoredControls = Controls.extend({ model_id: ModelId.nullish(), compact: z.literal(true).optional() })
 /** Controls in a request. */
 export const InputControls = Controls.extend({
   model_id: ModelRef.nullish(),
@@ -96,7 +96,7 @@ export const Message = z
     controls: Controls.nullish(),
     metadata: z.record(z.string(), z.unknown()).nullish().meta({
       description:
-        "Metadata of an answer: model, reasoning_effort if set, interrupted if it was cancelled, finish_reason if it did not end by itself: length, content_filter, or the provider's own reason; and output_error if it does not fit the schema of its turn.",
+        "Metadata of an answer: model, reasoning_effort if set, interrupted if it was cancelled, summary if models read it instead of all messages before, finish_reason if it did not end by itself: length, content_filter, or the provider's own reason; and output_error if it does not fit the schema of its turn.",
     }),
     tags: z.array(z.string()).nullish(),
     created_at: DateTime,
@@ -172,6 +172,13 @@ export type CreateMessageRequest = z.infer<typeof CreateMessageRequest>
 /** Answer to `?wait`. `output` is the turn's last agent message, or null. */
 const WaitedTurn = z.object({ message: Message, turn: Turn, output: Message.nullish() }).meta({ id: 'WaitedTurn' })
 export const MAX_WAIT_SECONDS = 600
+export const waitSeconds = z
+  .string()
+  .regex(/^\d{1,15}$/, { error: 'must be a whole number of seconds' })
+  .transform(Number)
+  .refine((seconds) => seconds <= MAX_WAIT_SECONDS, { error: `must be at most ${MAX_WAIT_SECONDS} seconds` })
+  .optional()
+  .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS })
 
 const params = z.object({ session_id: SessionId })
 
@@ -204,13 +211,7 @@ export const messageEndpoints = group(
       params,
       query: z.object({
         stream: unsupported(STREAM),
-        wait: z
-          .string()
-          .regex(/^\d{1,15}$/, { error: 'must be a whole number of seconds' })
-          .transform(Number)
-          .refine((seconds) => seconds <= MAX_WAIT_SECONDS, { error: `must be at most ${MAX_WAIT_SECONDS} seconds` })
-          .optional()
-          .meta({ type: 'integer', minimum: 0, maximum: MAX_WAIT_SECONDS }),
+        wait: waitSeconds,
       }),
       body: CreateMessageRequest,
       creates: true,

@@ -59,6 +59,7 @@ export const examples: Record<string, unknown> = {
   createSession: { title: 'Release notes', tags: ['release'], model_id: ECHO, tools: [CLIENT_TOOL] },
   updateSession: { title: 'Release notes of June' },
   createMessage: { message: { content: [{ type: 'text', text: 'What is new?' }] } },
+  compactSession: { instructions: 'Keep the open questions.' },
   cancelTurns: {},
   leaseToolCall: { holder: 'backend-1' },
   submitToolResults: { tool_results: [{ tool_call_id: 'call_1', result: { answer: 'blue' } }] },

@@ -3,12 +3,13 @@ import { Prisma } from '../../prisma/generated/client.ts'
 import type { Deps } from '../events/deps.ts'
 import { presentMessage, type StoredEvent } from '../events/log/present.ts'
 import { isSteer, placeSteers } from './place-steers.ts'
+import { fromSummary, withoutRequests } from './summaries.ts'
 
 /** Event of a message, with the position of its turn in the session. */
 export type Row = Omit<StoredEvent, 'sessionId' | 'execId' | 'ts'> & { ts: string; inputSequence: number }
 
 /** A message with the position of its turn in the session. */
-type PlacedMessage = { inputSequence: number; turnId: string; sequence: number; isSteer: boolean; message: Message }
+type PlacedMessage = Row & { isSteer: boolean; message: Message }
 
 /**
  * The latest messages of a conversation, oldest first; `rows` is null if there are none. `isWhole`: they reach back to
@@ -103,7 +104,7 @@ export async function readConversation(
   const { rows } = await readRows(deps, { turnId, part, fields: WITHOUT_IMAGES }, latest)
   const { steeredThrough = END } = part
   const isRead = (row: Row) => !isSteer(row) || row.turnId !== turnId || row.sequence <= steeredThrough
-  return rows.filter(isRead).map((row) => toMessage(row, sessionId))
+  return fromSummary(withoutRequests(rows.filter(isRead), turnId).map((row) => toMessage(row, sessionId)))
 }
 
 type Reading = { turnId: string; part: Part; fields?: Fields }
@@ -135,18 +136,17 @@ export async function readConversations(
   const { rows, isWhole } = await readOn(deps, reading, latest)
   if (!isWhole) return undefined
   const placed: PlacedMessage[] = rows.map((row) => ({
-    inputSequence: row.inputSequence,
-    turnId: row.turnId,
-    sequence: row.sequence,
+    ...row,
     isSteer: isSteer(row),
     message: toMessage(row, sessionId),
   }))
   return (turnId, { before = END, since = 0, steeredThrough = END }) => {
     const own = placed.find((one) => one.turnId === turnId)?.inputSequence ?? 0
     const isRead = (one: PlacedMessage) => !one.isSteer || one.turnId !== turnId || one.sequence <= steeredThrough
-    return placed
-      .filter((one) => one.inputSequence >= since && one.inputSequence <= own && one.sequence < before && isRead(one))
-      .map(({ message }) => message)
+    const part = placed.filter(
+      (one) => one.inputSequence >= since && one.inputSequence <= own && one.sequence < before && isRead(one),
+    )
+    return fromSummary(withoutRequests(part, turnId).map(({ message }) => message))
   }
 }
 

@@ -15,6 +15,7 @@ import {
   readRows,
   toMessage,
 } from './read.ts'
+import { fromSummary, withoutRequests } from './summaries.ts'
 
 /**
  * Conversation for a model, as stored in events, without `secrets`. `providerData` is what providers need back with
@@ -62,11 +63,12 @@ const continues = ({ length }: Beginning, { rows, isWhole }: Rows, { turnId }: T
 /** Read part of a conversation, and the known beginning that precedes it. */
 type Read = Rows & { isSettled: boolean; known?: Beginning }
 
-function complete(deps: Deps, turn: TurnScope, read: Read): Conversation {
+function complete(deps: Deps, turn: TurnScope, whole: Read): Conversation {
+  const read = { ...whole, rows: withoutRequests(whole.rows, turn.turnId) }
   const messages = [...(read.known?.messages ?? []), ...read.rows.map((row) => toGiven(row, turn.sessionId))]
   if (read.isWhole && read.isSettled) keep(deps, turn, read, messages)
   return {
-    messages: messages.map(({ message }) => message),
+    messages: fromSummary(messages.map(({ message }) => message)),
     providerData: new Map(messages.flatMap((one) => entry(one, one.providerData))),
     secrets: new Map(messages.flatMap((one) => entry(one, one.secrets))),
   }

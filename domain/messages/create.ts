@@ -1,7 +1,13 @@
 import type { TurnBudget } from '../../contract/budgets.ts'
 import type { WireEvent } from '../../contract/events.ts'
 import type { ModelId, SessionId, TurnId } from '../../contract/kit/ids.ts'
-import type { Controls, CreateMessageRequest, InputControls, Message } from '../../contract/messages.ts'
+import {
+  type Controls,
+  type CreateMessageRequest,
+  type InputControls,
+  type Message,
+  StoredControls,
+} from '../../contract/messages.ts'
 import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import { requireModel } from '../agents/check.ts'
 import { checkOutputSchema } from '../agents/output-schema.ts'
@@ -58,7 +64,10 @@ export async function createMessage(
   })
 }
 
-const authorOf = ({ userId, apiKeyId }: Actor): Author => ({ userId: userId === NO_USER ? null : userId, apiKeyId })
+export const authorOf = ({ userId, apiKeyId }: Actor): Author => ({
+  userId: userId === NO_USER ? null : userId,
+  apiKeyId,
+})
 
 /** Checks and stores a message. The turn's id lets only one run of a request succeed; any other throws. */
 async function acceptMessage(
@@ -133,14 +142,16 @@ async function insertBusy(
       where: { sessionId: session.id, finishedAt: null },
       orderBy: { inputSequence: 'asc' },
       take: MAX_QUEUED_TURNS,
-      select: { id: true, status: true },
+      select: { id: true, status: true, controls: true },
     })
     const [head] = unfinished
     if (policy === 'steer') {
       // Another run of the request may have stored the message, under whichever turn ran then.
       const earlier = await findAccepted(deps, message, policy, session.db)
       if (earlier !== undefined) return earlier
-      if (head) return toAccepted({ ...message, turnId: asUuid(head.id) }, await steerTurn(session, head.id, message))
+      // A summary cannot be steered.
+      const isOpen = head && !StoredControls.safeParse(head.controls).data?.compact
+      if (isOpen) return toAccepted({ ...message, turnId: asUuid(head.id) }, await steerTurn(session, head.id, message))
     }
     if (policy === 'reject' && head) {
       throw conflict(
@@ -148,7 +159,7 @@ async function insertBusy(
         'session_busy',
       )
     }
-    if (policy === 'enqueue' && unfinished.length >= MAX_QUEUED_TURNS) {
+    if ((policy === 'enqueue' || policy === 'steer') && unfinished.length >= MAX_QUEUED_TURNS) {
       throw new DomainError('too_many', QUEUE_FULL, { code: 'queue_full', retryAfterSeconds: 10 })
     }
     const cancelled = await cancelForBusyPolicy(session, head, policy)
@@ -208,11 +219,11 @@ const presentControls = ({ model: _, ...controls }: InputControls, modelId: Mode
   model_id: modelId && toId('model', modelId),
 })
 
-const presentInserted = (deps: Deps, { events }: InsertedMessage): WireEvent[] =>
+export const presentInserted = (deps: Deps, { events }: InsertedMessage): WireEvent[] =>
   events.map((event) => presentEvent(deps.events, event, {}))
 
 /** Makes the answer from the recorded events, which begin with the message. */
-function toAccepted(
+export function toAccepted(
   { sessionId, turnId }: Pick<MessagePlace, 'sessionId' | 'turnId'>,
   [event]: WireEvent[],
 ): AcceptedMessage {

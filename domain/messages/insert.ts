@@ -27,7 +27,7 @@ export type NewMessage = MessagePlace & {
   content: InputContentPart[]
   controls: string | null
   outputSchema: string | null
-  data: { message: Record<string, unknown> }
+  data: { message: Record<string, unknown>; compaction?: true }
   traceparent: string | undefined
   claim?: number | undefined
   isCapped: boolean

@@ -59,6 +59,7 @@ const EXEMPT: Record<string, string> = {
   'PUT /v1/sessions/{session_id}/pin': USE,
   'DELETE /v1/sessions/{session_id}/pin': USE,
   'POST /v1/sessions/{session_id}/messages': USE,
+  'POST /v1/sessions/{session_id}/compact': USE,
   'POST /v1/sessions/{session_id}/tool-calls/{tool_call_id}/lease': USE,
   'DELETE /v1/sessions/{session_id}/tool-calls/{tool_call_id}/lease': USE,
   'POST /v1/webhooks/{webhook_id}/test': `${USE}: the list of deliveries tells of it`,

@@ -63,6 +63,11 @@ const BEFORE: Record<string, (walk: Walk) => Promise<object | undefined>> = {
     headers['X-Org-Id'] = ids.org ?? ''
     return undefined
   },
+  compactSession: async ({ headers, ids }) => {
+    const read = () => call(service.url, 'GET', `/v1/sessions/${ids.session_id}`, undefined, headers)
+    await waitFor(async () => (await read()).body.status === 'idle', 'the answer')
+    return undefined
+  },
   leaseToolCall: async ({ headers, ids }) => {
     ids.session_id = await createWaiting(headers)
     ids.tool_call_id = 'call_1'

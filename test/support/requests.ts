@@ -174,6 +174,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: atWaiting(own), body: { turn_id: other.waitingTurn } },
     { path: atWaiting(other), body: { turn_id: own.waitingTurn } },
   ],
+  'POST /v1/sessions/{session_id}/compact': (_, other) => [{ path: other }],
   'POST /v1/sessions/{session_id}/tool-results': (own, other) => [
     { path: atWaiting(other), body: resultOf(other) },
     { path: atWaiting(own), body: resultOf(other) },

@@ -53,7 +53,7 @@ export type Announcement = {
 
 /** Fields of event data that announcements are made from. */
 type AnnouncingData = {
-  message?: { content?: ContentPart[] }
+  message?: { content?: ContentPart[]; metadata?: { summary?: boolean } }
   usage?: TokenUsage | null
   metadata?: { cost_usd?: string | null; model?: string }
   error?: string
@@ -74,6 +74,7 @@ const rules: Record<EventType, Rule> = {
   'session.started': { beginsSession: true },
   'session.activated': { sessionStatus: 'active' },
   'session.idled': { sessionStatus: 'idle' },
+  'session.compacted': NOTHING,
   'turn.started': { turnStatus: 'active', beginsTurn: true },
   'turn.completed': ({ finish_reason, output, steered_through = 0 }) => ({
     turnStatus: 'completed',
@@ -95,7 +96,8 @@ const rules: Record<EventType, Rule> = {
   'reason.thinking.completed': NOTHING,
   'output.message.started': REPEATS,
   'output.message.delta': REPEATS,
-  'output.message.completed': ({ message }) => previewOf(message?.content ?? []),
+  'output.message.completed': ({ message }) =>
+    message?.metadata?.summary ? NOTHING : previewOf(message?.content ?? []),
   'act.started': NOTHING,
   'act.completed': NOTHING,
   // An approved call has tool.started before it runs.

@@ -43,8 +43,10 @@ export function presentEvent({ ids, lastContext }: Presenting, event: StoredEven
 
 function presentData(event: StoredEvent, parts: ReadParts): unknown {
   switch (event.type) {
-    case 'input.message':
-      return { ...event.data, message: presentMessage(event) }
+    case 'input.message': {
+      const { compaction: _read, ...data } = event.data
+      return { ...data, message: presentMessage(event) }
+    }
     case 'output.message.completed': {
       // Only for the answer's own provider, and for recipients of secrets.
       const { provider_data: _provider, secret_tokens: _secrets, steered_through: _read, ...data } = event.data

@@ -121,6 +121,7 @@ export function answerEvents(call: ModelCall, answer: RedactedAnswer, problem?: 
       ...(context.reasoningEffort === undefined ? {} : { reasoning_effort: context.reasoningEffort }),
       ...unusualFinish(answer),
       ...(problem === undefined ? {} : { output_error: problem }),
+      ...(context.compacts && answer.finishReason !== 'length' ? { summary: true } : {}),
     },
   }
   const completed: NewEvent = {

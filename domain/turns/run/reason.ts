@@ -21,6 +21,7 @@ import { beginAct, refuseCalls } from './act.ts'
 import { streamAnswer } from './answer.ts'
 import { appendAs, hasTooManyClaims, RightLost, Steered, waitForWorkflow, whileTurnRuns } from './attempt.ts'
 import { ASKS_FOR_BUDGET, spend } from './budget.ts'
+import { asSummary, compactedEvent, outputTokensFor } from './compact.ts'
 import { endTurn, goOn } from './end-turn.ts'
 import type { ModelCall } from './model-call.ts'
 import { afterMiss, askingForOutput, hasMissed, takeOutput } from './output.ts'
@@ -76,7 +77,7 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
     const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
     const modelInput = buildModelInput({ ...context, systemPrompt, contextTokens })
     const place = { step, iteration, execId: newUuid(), attempt, signal, startedAt: Date.now() }
-    const maxOutputTokens = leftOutputTokens(context)
+    const maxOutputTokens = outputTokensFor(context)
     const call = { deps, context, model, profile, ask, systemPrompt, modelInput, maxOutputTokens, ...place }
     const budget = await spend({ call, before: () => eventsBefore(call) })
     return 'outcome' in budget ? budget : callModel({ ...call, ...budget })
@@ -143,9 +144,11 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
   try {
     const streamed = await deps.tracing.modelCall(tracedCall(call), () => readAnswer(call, starting))
     const started = await starting
-    const answer = { ...streamed, costUsd: costOf(call.profile, streamed.usage) }
+    const given = context.compacts ? asSummary(streamed) : streamed
+    const answer = { ...given, costUsd: costOf(call.profile, streamed.usage) }
     const rest = await untilItMayEnd(call, answer.rest)
-    const isCut = answer.toolCalls.length === 0 && isCutByCap(call, answer)
+    const isCutSummary = context.compacts && answer.finishReason === 'length'
+    const isCut = isCutSummary || (answer.toolCalls.length === 0 && isCutByCap(call, answer))
     const output = isCut || answer.toolCalls.length > 0 ? undefined : await takeOutput(call, answer)
     const answered = own(call, [...rest, generationEvent(call, answer), ...answerEvents(call, answer, output?.problem)])
     if (answer.toolCalls.length > 0) return await recordCalls(call, answered, answer)
@@ -158,7 +161,8 @@ async function callModel(call: ModelCall): Promise<Reasoned> {
       return await afterMiss(deps, context, iteration, { outputTokens: answer.usage.output_tokens })
     }
     const begun = { startedAt: context.startedAt ?? started.at, output: output?.value }
-    return await endTurn(call, answered, answer, begun)
+    const compacted = context.compacts ? own(call, [compactedEvent(context, answered)]) : []
+    return await endTurn(call, [...answered, ...compacted], answer, begun)
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     await starting

@@ -52,6 +52,8 @@ export type TurnContext = TurnPlace & {
   /** Undefined when every model that could serve is disabled. */
   model: CatalogueModel | undefined
   reasoningEffort: string | undefined
+  /** Whether the turn summarises the conversation, instead of answering it. */
+  compacts: boolean
   /** Messages as events hold them: without `secrets`. */
   messages: Message[]
   /** Data that providers need back with their answers, by the id of the message. */
@@ -205,6 +207,7 @@ async function load(
     caps: capsOf(deps.limits, row.agentLimits ?? {}),
     model: chooseModel(deps.models.predefined, row.storedModels, [controls?.model_id, row.modelId, row.agentModelId]),
     reasoningEffort: controls?.reasoning?.effort ?? undefined,
+    compacts: controls?.compact === true,
     messages,
     providerData,
     secrets,

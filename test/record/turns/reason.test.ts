@@ -113,6 +113,22 @@ describe('an attempt at a step', () => {
     },
   )
 
+  it('takes a summary over, which replaces the conversation once', async () => {
+    const { id, turn } = await createTurns({ text: 'one' }, SLOW)
+    await run(turn, 1)
+    await call(service.url, 'POST', `/v1/sessions/${id}/cancel`)
+    const { body } = await call(service.url, 'POST', `/v1/sessions/${id}/compact?wait=0`)
+    const summing = { ...turn, turnId: toUuid(body.turn.id) }
+    const zombie = run(summing, 1)
+    await untilRecorded(id, 'output.message.delta', 2)
+    const [successor] = await Promise.all([run(summing, 2), expect(zombie).rejects.toThrow('newer attempt')])
+    expect(successor).toMatchObject({ outcome: 'answered' })
+    expect(await run(summing, 3)).toMatchObject({ outcome: 'answered' })
+    const events = await listEvents(service.url, id)
+    expectSoundRecord(events)
+    expect(typesOf(events).filter((type) => type === 'session.compacted')).toHaveLength(1)
+  })
+
   it('that comes after the failure reports it and calls no model', async () => {
     const { id, turn } = await createTurns({ error: { status: 400, message: 'no', times: 1 }, text: 'never' })
     expect(await run(turn, 1)).toEqual({ outcome: 'failed', code: 'llm_error' })

@@ -10,12 +10,16 @@ const waits: Announcement = { sessionStatus: 'waitingfortoolresults', turnStatus
 
 type Case = [data: Record<string, unknown>, announcement: Announcement]
 const expected: Record<EventType, Case[]> = {
-  'input.message': [[answer(text('Hello')), {}]],
+  'input.message': [[answer(text('Hello')), { steers: true }]],
   'session.started': [[{}, { beginsSession: true }]],
   'session.activated': [[{}, { sessionStatus: 'active' }]],
+  'session.compacted': [[{ dropped: { messages: 2 } }, {}]],
   'session.idled': [[{ usage: tokens }, { sessionStatus: 'idle' }]],
   'turn.started': [[{ input_content: 'Hello' }, { turnStatus: 'active', beginsTurn: true }]],
-  'turn.completed': [[{ usage: tokens }, { turnStatus: 'completed' }]],
+  'turn.completed': [
+    [{ usage: tokens }, { turnStatus: 'completed', steeredThrough: 0 }],
+    [{ steered_through: 7 }, { turnStatus: 'completed', steeredThrough: 7 }],
+  ],
   'turn.failed': [
     [
       { error: 'It broke.', error_code: 'llm_error' },
@@ -47,6 +51,7 @@ const expected: Record<EventType, Case[]> = {
     [{ ...answer(text('An '), call, text('answer.')), usage: tokens }, { outputPreview: 'An answer.' }],
     [answer(text('😀'.repeat(300))), { outputPreview: '😀'.repeat(200) }],
     [answer(call), {}],
+    [{ message: { ...answer(text('All.')).message, metadata: { summary: true } } }, {}],
     [answer(), {}],
   ],
   'act.started': [[{ tool_calls: [call] }, {}]],
