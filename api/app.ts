@@ -34,6 +34,7 @@ import { databaseRoutes } from './routes/databases.ts'
 import { durableRoutes } from './routes/durable.ts'
 import { eventRoutes } from './routes/events.ts'
 import { fileRoutes } from './routes/files.ts'
+import { forkRoutes } from './routes/forks.ts'
 import { healthRoutes } from './routes/health.ts'
 import { imageRoutes } from './routes/images.ts'
 import { invitationRoutes } from './routes/invitations.ts'
@@ -97,6 +98,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   agentRoutes(handle, deps)
   agentVersionRoutes(handle, deps)
   sessionRoutes(handle, deps)
+  forkRoutes(handle, deps)
   messageRoutes(handle, deps, options.streams)
   compactionRoutes(handle, deps, options.streams)
   eventRoutes(handle, deps, options.streams)

@@ -9,6 +9,7 @@ import { databaseEndpoints } from './databases.ts'
 import { durableEndpoints } from './durable.ts'
 import { eventEndpoints } from './events.ts'
 import { fileEndpoints } from './files.ts'
+import { forkEndpoints } from './forks.ts'
 import { healthEndpoints } from './health.ts'
 import { imageEndpoints } from './images.ts'
 import { invitationEndpoints } from './invitations.ts'
@@ -33,6 +34,7 @@ import { webhookEndpoints } from './webhooks.ts'
 /** Operations of the service, in the order in which a reader of the API reference needs them. */
 export const endpoints: Endpoint[] = [
   sessionEndpoints,
+  forkEndpoints,
   agentEndpoints,
   agentVersionEndpoints,
   messageEndpoints,

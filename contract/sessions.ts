@@ -15,7 +15,25 @@ export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoo
 const LastTurnStatus = z.enum(['completed', 'failed', 'cancelled'])
 
 /** Largest number of an agent's version. */
-const MAX_VERSION = 2_147_483_647
+export const MAX_VERSION = 2_147_483_647
+
+/** Where a session was forked. All ids are of the session that it is a fork of, which may have been deleted. */
+export const ForkOrigin = z
+  .object({
+    session_id: wireId('session'),
+    turn_id: wireId('turn').nullish().meta({ description: 'The last turn that was copied. Null: none.' }),
+    message_id: wireId('message').nullish().meta({ description: 'The message that was edited or posted again.' }),
+    data_as_of: z.enum(['snapshot', 'now']).meta({
+      description:
+        'snapshot: files, databases and values were taken as they were then. now: as they were when it was forked.',
+    }),
+  })
+  .meta({ id: 'ForkOrigin' })
+export type ForkOrigin = z.infer<typeof ForkOrigin>
+
+const snapshots = z.boolean().nullish().meta({
+  description: 'Whether it keeps its files, databases and values as they were at the end of each turn, for forks.',
+})
 
 export const Session = z
   .object({
@@ -38,6 +56,8 @@ export const Session = z
     preview: z.string().nullish(),
     output_preview: z.string().nullish(),
     is_pinned: z.boolean().nullish(),
+    snapshots,
+    forked_from: ForkOrigin.nullish(),
     active_schedule_count: z.int().min(0).nullish(),
     usage: TokenUsage.nullish(),
     cost_usd: CostUsd.nullish(),
@@ -68,6 +88,7 @@ export const CreateSessionRequest = z
     tags: tagList.optional(),
     capabilities: capabilityList.optional(),
     tools: toolList.optional(),
+    snapshots,
   })
   .meta({ id: 'CreateSessionRequest' })
 export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>

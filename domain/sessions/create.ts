@@ -66,6 +66,7 @@ export async function insertSession(
     // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
     capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
     tools: (input.tools ?? []) as Prisma.InputJsonValue,
+    snapshotsSince: input.snapshots ? 0 : null,
   }
   await insertRows(deps, row, filesOf(deps, refs), alongside)
   return getSession(deps, actor, asUuid(id))

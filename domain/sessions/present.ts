@@ -1,4 +1,4 @@
-import type { Session } from '../../contract/sessions.ts'
+import type { ForkOrigin, Session } from '../../contract/sessions.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
 import type { Actor } from '../kit/actor.ts'
@@ -39,6 +39,8 @@ export function presentSession(
     features: featuresOf(registry, [...ofAgent, ...capabilities]),
     active_schedule_count: activeSchedules,
     is_pinned: row.pins.length > 0,
+    snapshots: row.snapshotsSince !== null,
+    forked_from: presentOrigin(row),
     status: row.status,
     // Only the statuses that end a turn are stored.
     last_turn_status: row.lastTurnStatus as Session['last_turn_status'],
@@ -50,6 +52,26 @@ export function presentSession(
     updated_at: row.updatedAt.toISOString(),
     started_at: row.startedAt?.toISOString() ?? null,
     finished_at: row.finishedAt?.toISOString() ?? null,
+  }
+}
+
+/** Where a fork begins, as stored: plain uuids, `posts` reserved for the message that is posted with it. */
+export type StoredFork = {
+  turn: string | null
+  replaced: string | null
+  posts: string | null
+  dataAsOf: ForkOrigin['data_as_of']
+}
+
+export function presentOrigin({ forkedFromId, fork }: Pick<SessionRow, 'forkedFromId' | 'fork'>): ForkOrigin | null {
+  if (forkedFromId === null) return null
+  // Written together with the other by domain/forks/fork.ts.
+  const { turn, replaced, dataAsOf } = fork as StoredFork
+  return {
+    session_id: toId('session', forkedFromId),
+    turn_id: turn && toId('turn', turn),
+    message_id: replaced && toId('message', replaced),
+    data_as_of: dataAsOf,
   }
 }
 

@@ -7,7 +7,9 @@ import { deleteOldKeys } from '../kit/idempotency-keys.ts'
 import { deleteOldOrganizationEvents } from '../organization-events/retention.ts'
 import { deleteOldDeliveries } from '../organization-events/webhooks/retention.ts'
 import { deleteOldExecutions, removeDeletedSchedules } from '../schedules/retention.ts'
+import { deleteUnusedContents } from '../session-data/files/spaces.ts'
 import { deleteAbandonedUploads } from '../session-data/images/retention.ts'
+import { deleteOldSnapshots } from '../session-data/snapshots.ts'
 import { deleteOldLeases } from '../turns/control/leases.ts'
 import type { Deps } from './deps.ts'
 import { deleteOldSessions } from './session-deletion/retention.ts'
@@ -33,6 +35,8 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await deleteOldOrganizationEvents(deps, deps.retention.organizationEventsMs, signal)
   await deleteOldLeases(deps, signal)
   await deleteOldDeliveries(deps, deps.retention.deliveriesMs, signal)
+  await deleteOldSnapshots(deps, signal)
+  await deleteUnusedContents(deps, signal)
   const deleted = await deleteOldDeltas(deps, deps.retention.deltasMs, signal)
   await deleteOldSessions(deps, deps.retention.sessionsMs, signal)
   return deleted

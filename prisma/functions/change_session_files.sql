@@ -39,6 +39,10 @@ DECLARE
   c_chunk CONSTANT integer := 49152;
   v_refusal jsonb;
   v_totals session_file_totals;
+  -- Where the chunks are. In a shared space, contents that are given up stay until a sweep finds that nothing has them.
+  v_space uuid;
+  v_is_shared boolean;
+  v_given_up boolean := false;
   v_count integer := 0;
   v_bytes bigint := 0;
   -- Names of the session's skills; null until a change concerns /skills.
@@ -63,9 +67,13 @@ BEGIN
   END IF;
   SELECT * INTO v_totals FROM session_file_totals WHERE session_id = p_session_id FOR UPDATE;
   IF NOT FOUND THEN
-    INSERT INTO session_file_totals (session_id) VALUES (p_session_id) ON CONFLICT DO NOTHING;
+    INSERT INTO session_file_totals (session_id, space_id)
+    SELECT id, CASE WHEN snapshots_since IS NOT NULL THEN id END FROM sessions WHERE id = p_session_id
+    ON CONFLICT DO NOTHING;
     SELECT * INTO v_totals FROM session_file_totals WHERE session_id = p_session_id FOR UPDATE;
   END IF;
+  v_space := coalesce(v_totals.space_id, p_session_id);
+  v_is_shared := v_totals.space_id IS NOT NULL;
   IF is_call_completed(p_turn_id, p_step) THEN
     RETURN jsonb_build_object('outcome', 'fenced');
   END IF;
@@ -115,12 +123,13 @@ BEGIN
       ), chunks AS (
         -- As an array, because without statistics a join of the two becomes a nested loop.
         DELETE FROM session_file_chunks
-        WHERE session_id = p_session_id AND content_id = ANY (ARRAY(SELECT content_id FROM gone))
+        WHERE NOT v_is_shared AND session_id = v_space AND content_id = ANY (ARRAY(SELECT content_id FROM gone))
       )
       SELECT count(*)::integer AS count, coalesce(sum(size_bytes), 0)::bigint AS bytes INTO v_gone FROM gone;
       v_count := v_count - v_gone.count;
       v_bytes := v_bytes - v_gone.bytes;
       v_deleted := v_deleted + v_gone.count;
+      v_given_up := v_is_shared;
       CONTINUE;
     END IF;
 
@@ -184,22 +193,26 @@ BEGIN
       v_bytes := v_bytes + v_length - coalesce(v_file.size_bytes, 0);
     END IF;
     IF v_change ->> 'do' = 'write' THEN
-      DELETE FROM session_file_chunks WHERE session_id = p_session_id AND content_id = v_file.content_id;
+      IF v_is_shared THEN
+        v_given_up := v_given_up OR v_exists;
+      ELSE
+        DELETE FROM session_file_chunks WHERE session_id = v_space AND content_id = v_file.content_id;
+      END IF;
       INSERT INTO session_file_chunks (session_id, content_id, start, bytes)
-      SELECT p_session_id, v_content_id, n,
+      SELECT v_space, v_content_id, n,
         substring(p_contents FROM (v_change ->> 'start')::integer + n + 1 FOR least(c_chunk, v_length - n))
       FROM generate_series(0, v_length - 1, c_chunk) AS n;
     ELSIF v_change ->> 'do' = 'copy' THEN
       INSERT INTO session_file_chunks (session_id, content_id, start, bytes)
       SELECT session_id, v_content_id, start, bytes FROM session_file_chunks
-      WHERE session_id = p_session_id AND content_id = v_source.content_id;
+      WHERE session_id = v_space AND content_id = v_source.content_id;
       IF is_hidden_by_skills(v_from, true, v_skills) THEN
         PERFORM FROM skill_files WHERE id = v_source.content_id FOR KEY SHARE;
         IF NOT FOUND THEN
           PERFORM refuse_file_change('changed', v_from);
         END IF;
         INSERT INTO session_file_chunks (session_id, content_id, start, bytes)
-        SELECT p_session_id, v_content_id, n, substring(f.bytes FROM n + 1 FOR c_chunk)
+        SELECT v_space, v_content_id, n, substring(f.bytes FROM n + 1 FOR c_chunk)
         FROM skill_files f CROSS JOIN generate_series(0, v_length - 1, c_chunk) AS n
         WHERE f.id = v_source.content_id;
       END IF;
@@ -229,6 +242,10 @@ BEGIN
   END IF;
   IF v_count <> 0 OR v_bytes <> 0 THEN
     UPDATE session_file_totals SET count = count + v_count, bytes = bytes + v_bytes WHERE session_id = p_session_id;
+  END IF;
+  IF v_given_up THEN
+    INSERT INTO file_spaces_due (space_id) VALUES (v_space)
+    ON CONFLICT (space_id) DO UPDATE SET noted_at = clock_timestamp();
   END IF;
   IF p_turn_id IS NOT NULL THEN
     UPDATE turn_steps SET effect = 'true' WHERE turn_id = p_turn_id AND step = p_step;

@@ -20,6 +20,8 @@
 --
 -- Locks are taken in an order that no cancellation or deletion crosses: turn, step, session, then the data's own locks.
 -- Turn and step stay locked until the end, so neither can end during the write.
+--
+-- In a session that keeps snapshots, sets agent_sessions.stamp for the transaction, for keep_snapshot.
 
 CREATE OR REPLACE FUNCTION claim_session_write(
   p_organization_id uuid, p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint
@@ -27,6 +29,7 @@ CREATE OR REPLACE FUNCTION claim_session_write(
 DECLARE
   v_status turn_status;
   v_step record;
+  v_snapshots_since bigint;
 BEGIN
   PERFORM set_config('lock_timeout', '1s', true);
   IF p_turn_id IS NOT NULL THEN
@@ -46,9 +49,17 @@ BEGIN
       RETURN jsonb_build_object('outcome', 'repeated', 'effect', v_step.effect);
     END IF;
   END IF;
-  PERFORM FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id FOR KEY SHARE;
+  SELECT snapshots_since INTO v_snapshots_since
+  FROM sessions WHERE id = p_session_id AND organization_id = p_organization_id FOR KEY SHARE;
   IF NOT FOUND THEN
     RETURN jsonb_build_object('outcome', 'session_gone');
+  END IF;
+  IF v_snapshots_since IS NOT NULL THEN
+    -- Nothing before the first message is ever asked for.
+    PERFORM set_config('agent_sessions.stamp', coalesce(
+      (SELECT 2 * min(input_sequence)::bigint FROM turns WHERE session_id = p_session_id AND finished_at IS NULL),
+      (SELECT 2 * max(input_sequence)::bigint + 1 FROM turns WHERE session_id = p_session_id)
+    )::text, true);
   END IF;
   RETURN NULL;
 END $$;

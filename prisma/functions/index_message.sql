@@ -1,4 +1,5 @@
--- Makes the text of a user's message or of an answer searchable. A trigger function, in the transaction of its event.
+-- Makes the text of a user's message or of an answer searchable. A trigger function, in the transaction of its event. A
+-- fork sets agent_sessions.copies, because it copies the words, too.
 
 CREATE OR REPLACE FUNCTION index_message() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -10,4 +11,6 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER messages_indexed AFTER INSERT ON events
-FOR EACH ROW WHEN (NEW.type IN ('input.message', 'output.message.completed')) EXECUTE FUNCTION index_message();
+FOR EACH ROW WHEN (
+  NEW.type IN ('input.message', 'output.message.completed') AND coalesce(current_setting('agent_sessions.copies', true), '') = ''
+) EXECUTE FUNCTION index_message();

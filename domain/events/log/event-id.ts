@@ -18,8 +18,11 @@ import { toId } from '../../kit/ids.ts'
  */
 export type EventIds = {
   encode(sessionId: string, sequence: number, tsMs: number): string
-  /** Returns the sequence of an `event_<hex>` id. Throws `invalid` for a malformed id or another session's. */
-  decode(sessionId: string, id: string): number
+  /**
+   * Returns the sequence of an `event_<hex>` id. Throws `invalid`, naming `field`, for a malformed id or another
+   * session's.
+   */
+  decode(sessionId: string, id: string, field?: string): number
 }
 
 const LOW_BITS = 20
@@ -41,14 +44,14 @@ export function createEventIds(key: Uint8Array): EventIds {
     return toId('event', bytes.toString('hex'))
   }
 
-  const decode = (sessionId: string, id: string): number => {
-    if (!/^event_[0-9a-f]{32}$/.test(id)) throw invalid('since_id: must be event_ followed by 32 lower-case hex digits')
+  const decode = (sessionId: string, id: string, field = 'since_id'): number => {
+    if (!/^event_[0-9a-f]{32}$/.test(id)) throw invalid(`${field}: must be event_ followed by 32 lower-case hex digits`)
     const bytes = Buffer.from(id.slice('event_'.length), 'hex')
     const high = bytes.readUInt16BE(6) & 0x0fff
     const low = Number((bytes.readBigUInt64BE(8) >> CHECK_BITS) & 0xfffffn)
     const sequence = high * 2 ** LOW_BITS + low
     const expected = encode(sessionId, sequence, bytes.readUIntBE(0, 6))
-    if (expected !== id) throw invalid('since_id: is not the id of an event of this session')
+    if (expected !== id) throw invalid(`${field}: is not the id of an event of this session`)
     return sequence
   }
 

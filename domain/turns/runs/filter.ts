@@ -26,6 +26,9 @@ type Db = Pick<Prisma.TransactionClient, '$queryRaw'>
 export const isDirect = ({ agent_id, user_id, session_id, error_code, search, stalled }: RunFilter): boolean =>
   !search && !stalled && [agent_id, user_id, session_id, error_code].filter(Boolean).length < 2
 
+/** Leaves out the turns that forks have copied. */
+export const isRunSql = Prisma.sql`NOT t.is_copy`
+
 /** Conditions on `turns t`. `found` has the ids of the turns that the search found, unless these are too many. */
 export type Conditions = { sql: Prisma.Sql; found: string[] | undefined }
 

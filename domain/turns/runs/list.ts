@@ -7,7 +7,7 @@ import { inParts, type Pages } from '../../kit/lists.ts'
 import type { Deps } from '../deps.ts'
 import { readTurns } from '../read.ts'
 import { fromCursor, type RunOrder, type RunPlace, toCursor } from './cursor.ts'
-import { type Conditions, conditionsOf, isDirect, type RunFilter, statusesOf } from './filter.ts'
+import { type Conditions, conditionsOf, isDirect, isRunSql, type RunFilter, statusesOf } from './filter.ts'
 
 type Page = { order: RunOrder; after?: string | undefined; limit: number; offset: number }
 
@@ -61,7 +61,7 @@ function newestSql(
   const isAfter = place ? Prisma.sql`AND (t.created_at, t.id) < (${place.at}, ${place.id}::uuid)` : Prisma.empty
   const parts = (isFew || statuses.length === 0 ? [statuses] : statuses.map((one) => [one])).map(
     (some) => Prisma.sql`(
-      SELECT t.id, t.created_at AS at FROM turns t WHERE ${sql} AND ${isOneOf(some)} ${isAfter}
+      SELECT t.id, t.created_at AS at FROM turns t WHERE ${sql} AND ${isRunSql} AND ${isOneOf(some)} ${isAfter}
       ORDER BY t.created_at DESC, t.id DESC LIMIT ${take})`,
   )
   return Prisma.sql`SELECT id, at FROM (${Prisma.join(parts, ' UNION ALL ')}) AS t ORDER BY at DESC, id DESC`

@@ -1,12 +1,17 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
+import { isSharedSpace } from '../../session-data/files/spaces.ts'
 import type { Deps } from '../deps.ts'
+
+/** Table whose rows stay while forks share them (domain/session-data/files/spaces.ts). */
+const SHARED = 'session_file_chunks'
 
 /** Tables with a `session_id` whose rows no foreign key deletes, because there may be very many. */
 const OWNED = [
   'events',
   'session_texts',
   'session_files',
-  'session_file_chunks',
+  SHARED,
+  'session_snapshots',
   'session_database_pages',
   'session_values',
   'session_secrets',
@@ -24,7 +29,10 @@ const BATCH = 2000
  * deleted it, so it may run concurrently. Throws the signal's reason when it aborts.
  */
 export async function deleteOwnedData(deps: Deps, sessionId: string, signal?: AbortSignal): Promise<void> {
-  for (const table of OWNED) await removeRows(deps, Prisma.raw(table), sessionId, signal)
+  for (const table of OWNED) {
+    if (table === SHARED && (await isSharedSpace(deps, sessionId))) continue
+    await removeRows(deps, Prisma.raw(table), sessionId, signal)
+  }
 }
 
 async function removeRows(
