@@ -28,6 +28,7 @@ const BENCHES: Record<string, Bench> = {
     const stored = await (await import('./files.ts')).benchFiles(services, ports[0])
     return (await (await import('./files-grep.ts')).benchGrep(services, ports[1])) && stored
   },
+  forks: async ({ services, ports }) => (await import('./forks.ts')).benchForks(services, ports[0]),
   databases: async ({ services }) => (await import('./databases.ts')).benchDatabases(services),
   schedules: async ({ services, ports }) => (await import('./schedules.ts')).benchSchedules(services, ports[0]),
   console: async ({ services, ports }) => (await import('./console.ts')).benchConsole(services, ports),

@@ -78,7 +78,6 @@ export const forkEndpoints = group(
       bodyOptional: true,
       creates: true,
       responses: { 201: ForkedSession },
-      errors: [429],
     },
     tree: {
       operationId: 'getSessionTree',

@@ -60,6 +60,7 @@ export const examples: Record<string, unknown> = {
   updateSession: { title: 'Release notes of June' },
   createMessage: { message: { content: [{ type: 'text', text: 'What is new?' }] } },
   compactSession: { instructions: 'Keep the open questions.' },
+  forkSession: { title: 'Release notes, another way' },
   cancelTurns: {},
   leaseToolCall: { holder: 'backend-1' },
   submitToolResults: { tool_results: [{ tool_call_id: 'call_1', result: { answer: 'blue' } }] },

@@ -22,6 +22,7 @@ import { copySecrets } from './copy-secrets.ts'
 import { type ForkPlace, placeFork } from './place.ts'
 
 const TIMEOUT_MS = 30_000
+const MAX_WAIT_MS = 5_000
 
 /** A fork that has been committed. Its message may not be posted yet. */
 type Made = { id: string; fork: StoredFork }
@@ -114,6 +115,7 @@ async function insertFork(
   const make = () =>
     deps.db.$transaction((db) => insertRows(deps, db, actor, { sessionId, id, place, posts, input }), {
       timeout: TIMEOUT_MS,
+      maxWait: MAX_WAIT_MS,
     })
   return waitForLocks(make, 'The session and its data are')
 }

@@ -35,7 +35,7 @@ export async function placeFork(
   }
   const turnId = await findTurnId(deps, sessionId, at)
   const turn = turnId && (await deps.db.turn.findFirst({ where: { id: turnId, sessionId }, select: COLUMNS }))
-  if (!turn) throw invalid(`at: the session has no ${at}`)
+  if (!turn) throw invalid('at: is not a message, an event or a turn of this session')
   const last = replaces ? await findBefore(deps, sessionId, turn.inputSequence) : turn
   if (last !== null) await requireEnded(deps, sessionId, last)
   return { last, replaced: replaces ? turn : undefined }

@@ -3,12 +3,12 @@ import type { FileStore, WholeFile } from '../../domain/session-data/files/file-
 
 const CHANGE = `SELECT change_session_files(
   $1::uuid, $2::uuid, $3::uuid, $4::text, $5::bigint, $6::jsonb, $7::bytea, $8::integer, $9::bigint) AS answer`
+/** The space of the files of session $2, which names their chunks. */
+const SPACE = 'coalesce((SELECT space_id FROM session_file_totals WHERE session_id = $2::uuid), $2::uuid)'
 /** The bytes of a file `f`, of a session or of a skill. Nothing of a skill is outside its directory. */
 const CHUNKS = `(
     SELECT c.start, c.bytes FROM session_file_chunks c
-    WHERE c.content_id = f.content_id AND c.session_id = coalesce(
-      (SELECT space_id FROM session_file_totals WHERE session_id = f.session_id), f.session_id
-    )
+    WHERE c.session_id = ${SPACE} AND c.content_id = f.content_id
     UNION ALL
     SELECT 0, k.bytes FROM skill_files k WHERE k.id = f.content_id AND starts_with(f.path, '/skills/')
   ) c`
@@ -31,9 +31,7 @@ const READ_FIRST = `WITH f AS (
   ORDER BY f.path, c.start`
 /** Bytes of a content that are read at once. A smaller content is read whole, even while it is replaced. */
 const PART_BYTES = 1024 * 1024
-const READ_PART = `SELECT c.start, c.bytes FROM sessions s
-  LEFT JOIN session_file_totals t ON t.session_id = s.id
-  JOIN session_file_chunks c ON c.session_id = coalesce(t.space_id, s.id)
+const READ_PART = `SELECT c.start, c.bytes FROM sessions s JOIN session_file_chunks c ON c.session_id = ${SPACE}
   WHERE s.id = $2::uuid AND s.organization_id = $1::uuid AND c.content_id = $3::uuid
     AND c.start >= $4::integer AND c.start < $4::integer + ${PART_BYTES}
   UNION ALL

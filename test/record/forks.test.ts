@@ -1,4 +1,7 @@
 import type { Deps } from '../../domain/deps.ts'
+import { forkSession } from '../../domain/forks/fork.ts'
+import { NO_USER } from '../../domain/kit/actor.ts'
+import { asUuid, newUuid } from '../../domain/kit/ids.ts'
 import { deleteExpired } from '../../domain/upkeep/retention.ts'
 import { createScriptedAgent } from '../support/agents.ts'
 import { call, type Json, listEvents, textMessage } from '../support/http.ts'
@@ -88,10 +91,6 @@ describe('the data of a fork', () => {
     const between = { '/between': 'for the second' }
     expect(await dataOf(atSecond.id)).toEqual({ ...SECOND, files: { ...SECOND.files, ...between } })
     const edited = await fork(id, { at: second.id, message: { content: 'Else' } })
-    const beforeSecond = await deps.db.sessionSnapshot.count({
-      where: { sessionId: toUuid(edited.id), name: '/between' },
-    })
-    expect(beforeSecond).toBe(0)
     expect((await ask('GET', `/${edited.id}/fs/between`)).content).toBe('for the second')
     // A fork has snapshots of its own turns only.
     expect(
@@ -162,6 +161,28 @@ describe('the data of a fork', () => {
     const [secret] = await deps.db.callSecret.findMany({ where: { sessionId: toUuid(whole.id) } })
     const place = ['call_secrets', secret?.sessionId, secret?.turnId, secret?.step, secret?.kind, 'value'].join('/')
     expect(deps.secrets.decrypt(secret?.value ?? Buffer.of(), place)).toContain('hidden')
+  })
+
+  it('gets its message by a repeated request, if the process dies before it is posted', async () => {
+    const id = await newSession({})
+    const first = await run(id)
+    const [sessionId, { organizationId }] = [asUuid<'session'>(toUuid(id)), await deps.db.session.findFirstOrThrow()]
+    const actor = { organizationId, userId: NO_USER, apiKeyId: null, role: 'member' as const }
+    const attempt = { uuid: newUuid(), isFirst: false }
+    const again = { at: first.id, again: true }
+    const attempts = {
+      ...deps.attempts,
+      reserve: () => {
+        throw new Error('killed')
+      },
+    }
+    await expect(forkSession({ ...deps, attempts }, actor, sessionId, again, attempt)).rejects.toThrow('killed')
+    expect(await deps.db.turn.count({ where: { sessionId: attempt.uuid } })).toBe(0)
+    const repeat = () => forkSession(deps, actor, sessionId, again, attempt)
+    const [{ session, message }, same] = await Promise.all([repeat(), repeat()])
+    expect([toUuid(session.id), same.message]).toEqual([attempt.uuid, message])
+    expect(message?.content).toEqual([{ type: 'text', text: 'Go' }])
+    expect(await deps.db.turn.count({ where: { sessionId: attempt.uuid } })).toBe(1)
   })
 
   it('has snapshots of the latest 100 turns', async () => {

@@ -56,6 +56,7 @@ const EXEMPT: Record<string, string> = {
   'POST /v1/agents/preview': READS,
   'POST /v1/skills/validate': READS,
   'POST /v1/sessions': USE,
+  'POST /v1/sessions/{session_id}/fork': USE,
   'PUT /v1/sessions/{session_id}/pin': USE,
   'DELETE /v1/sessions/{session_id}/pin': USE,
   'POST /v1/sessions/{session_id}/messages': USE,

@@ -200,14 +200,14 @@ describe('a fork', () => {
 
   it.each([
     ['another kind of id', () => ({ at: unknownId('agent') }), 400, /^at: must be the id of a message/],
-    ['an unknown message', () => ({ at: unknownId('message') }), 400, /^at: the session has no message_/],
+    ['an unknown message', () => ({ at: unknownId('message') }), 400, /^at: is not a message/],
     [
       'an event of another session',
       (_: Json, other: Json) => ({ at: other.event }),
       400,
       /^at: is not the id of an event/,
     ],
-    ['a message of another session', (_: Json, other: Json) => ({ at: other.message }), 400, /^at: the session has no/],
+    ['a message of another session', (_: Json, other: Json) => ({ at: other.message }), 400, /^at: is not a message/],
     [
       'message and again',
       (own: Json) => ({ at: own.message, again: true, message: { content: 'x' } }),

@@ -105,6 +105,7 @@ const creating: [string, () => Promise<[string, unknown, object?]>][] = [
   ['an image', async () => ['/v1/images', formOf(PIXEL)]],
   ['a session', async () => ['/v1/sessions', { title: 'New' }]],
   ['a session without a body', async () => ['/v1/sessions', undefined]],
+  ['a fork', async () => [`/v1/sessions/${await createSession(service.url)}/fork`, {}]],
   ['a message', async () => [`/v1/sessions/${await createSession(service.url)}/messages`, textMessage('Hi')]],
   [
     'a message that wants to be alone',

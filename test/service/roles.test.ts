@@ -84,6 +84,8 @@ const DECISIONS: Record<string, Decision> = {
   'GET /v1/sessions/{session_id}/turns/{turn_id}': 'member',
   'POST /v1/sessions/{session_id}/cancel': 'member',
   'POST /v1/sessions/{session_id}/compact': 'member',
+  'POST /v1/sessions/{session_id}/fork': 'member',
+  'GET /v1/sessions/{session_id}/tree': 'member',
   'POST /v1/sessions/{session_id}/tool-results': 'member',
   'POST /v1/sessions/{session_id}/tool-calls/{tool_call_id}/lease': 'member',
   'DELETE /v1/sessions/{session_id}/tool-calls/{tool_call_id}/lease': 'member',

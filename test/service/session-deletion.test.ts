@@ -113,9 +113,9 @@ const untilWorkflowEnds = (turnId: string) =>
 
 describe('deleting a session', () => {
   it('leaves only the usage of its agent', async () => {
-    const id = await createScriptedSession(service.url, [{ tool_calls: storing }, { text: 'Hi' }], {
-      capabilities: [{ ref: 'session_storage' }, { ref: 'session_sql_database' }, { ref: 'session_schedule' }],
-    })
+    const capabilities = [{ ref: 'session_storage' }, { ref: 'session_sql_database' }, { ref: 'session_schedule' }]
+    const steps = [{ tool_calls: storing }, { text: 'Hi' }]
+    const id = await createScriptedSession(service.url, steps, { capabilities }, { snapshots: true })
     await ask('PUT', `/${id}/pin`)
     await ask('POST', `/${id}/fs/a.txt`, { content: 'Hello' })
     const target = { type: 'workflow', name: 'session_message', input: { session_id: id, message: 'Hello' } }
@@ -123,6 +123,8 @@ describe('deleting a session', () => {
     const schedule = (await call(service.url, 'POST', '/v1/durable/schedules', yearly)).body.id
     await ask('POST', `/${id}/messages?wait=60`, textMessage('Hello'))
     await waitUntilIdle(service.url, id)
+    await ask('POST', `/${id}/fs/b.txt`, { content: 'Hello' })
+    await ask('PATCH', `/${id}`, { tools: [] })
     // As if it had waited for a place, and nobody had looked since.
     const [turn] = await service.platform.deps.db.turn.findMany({ where: { sessionId: toUuid(id) } })
     const since = new Date(Date.now() + 3_600_000)

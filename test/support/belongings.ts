@@ -215,10 +215,16 @@ async function addFinished(
   const steps = [{ tool_calls: toolCallsOf(mark, database) }, { text: mark }]
   const agent = await addAgent(ask, scripts, mark, steps, { capabilities })
   const once = { 'Idempotency-Key': idempotencyKey }
-  const { id: session } = await ask('POST', '/v1/sessions', { agent_id: agent, title: mark, tags: [mark] }, once)
+  const { id: session } = await ask(
+    'POST',
+    '/v1/sessions',
+    { agent_id: agent, title: mark, tags: [mark], snapshots: true },
+    once,
+  )
   const turn = await post(ask, session, mark, 'completed')
   await ask('PUT', `/v1/sessions/${session}/pin`)
   await ask('POST', `/v1/sessions/${session}/fs${encodeURI(FILE)}`, { content: mark })
+  await ask('PATCH', `/v1/sessions/${session}`, { capabilities: [] })
   const { data } = await ask('GET', `/v1/sessions/${session}/events`)
   return { agent, session, turn, event: data[2].id }
 }

@@ -16,6 +16,7 @@ type Request = {
   creates?: true
 }
 
+const asMessage = (turn: string): string => turn.replace('turn_', 'message_')
 const list = (query: Record<string, string> = {}): Request => ({ query, succeeds: true })
 const message = { content: [{ type: 'text', text: 'Hello' }] }
 /** A period of usage that has now in it. Two answers for the default period differ when an hour ends between them. */
@@ -131,6 +132,13 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'DELETE /v1/sessions/{session_id}': (_, other) => [{ path: other }],
   'PUT /v1/sessions/{session_id}/pin': (_, other) => [{ path: other }],
   'DELETE /v1/sessions/{session_id}/pin': (_, other) => [{ path: other }],
+  'POST /v1/sessions/{session_id}/fork': (own, other) => [
+    ...[{}, { at: other.event }, { at: other.turn, again: true }].map((body) => ({ path: other, body })),
+    ...[other.event, other.turn, asMessage(other.turn)].map((at) => ({ path: own, body: { at } })),
+    { path: own, body: { at: own.turn, again: true, controls: { model_id: other.llmModel } } },
+    { path: own, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
+  ],
+  'GET /v1/sessions/{session_id}/tree': (_, other) => [{ path: other }],
   'GET /v1/sessions/{session_id}/messages': (_, other) => [{ path: other }],
   'POST /v1/sessions/{session_id}/messages': (own, other) => [
     ...waysToPost(other).map((request) => ({ path: other, ...request })),

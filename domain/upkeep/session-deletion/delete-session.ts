@@ -69,10 +69,11 @@ async function deleteLocked(session: LockedSession): Promise<Locked> {
   })
   const deleted = { id: session.id, turnIds: unnotified.map(({ id }) => id) }
   await session.db.deletedSession.create({ data: deleted })
-  // The stored answers contain the session's messages, its schedules, and the names of its files and databases.
+  // The stored answers contain the session's messages, a fork's beginning, its schedules, and the names of its files and databases.
   await session.db.$executeRaw`
     DELETE FROM idempotency_keys WHERE uuid IN (
       SELECT id FROM turns WHERE session_id = ${session.id}::uuid
+      UNION ALL SELECT id FROM sessions WHERE id = ${session.id}::uuid AND forked_from_id IS NOT NULL
       UNION ALL SELECT id FROM session_files WHERE session_id = ${session.id}::uuid
       UNION ALL SELECT id FROM session_databases WHERE session_id = ${session.id}::uuid
       UNION ALL SELECT id FROM schedules WHERE session_id = ${session.id}::uuid)`

@@ -129,6 +129,7 @@ const OTHERS: Record<string, string> = {
   'skill_files.bytes': 'files of skills, which members of the organization may read',
   'session_file_chunks.bytes': 'files of sessions, like messages',
   'session_database_pages.bytes': 'databases of sessions, like their files',
+  'session_snapshots.bytes': 'earlier pages of these databases',
   'images.thumbnail': 'a picture, which members of the organization may read',
   'invitations.hash': 'a hash',
   'service_keys.value': 'keys of the installation, including the encryption key that it uses when none is given',
