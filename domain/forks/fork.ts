@@ -1,5 +1,4 @@
-import type { ForkedSession, ForkSessionRequest } from '../../contract/forks.ts'
-import { MAX_TREE } from '../../contract/forks.ts'
+import { type ForkedSession, type ForkSessionRequest, MAX_TREE } from '../../contract/forks.ts'
 import type { SessionId } from '../../contract/kit/ids.ts'
 import { type InputContentPart, StoredControls } from '../../contract/messages.ts'
 import type { Prisma, Session as SessionRow } from '../../prisma/generated/client.ts'

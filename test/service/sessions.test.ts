@@ -40,6 +40,8 @@ describe('creating a session', () => {
       preview: null,
       output_preview: null,
       is_pinned: false,
+      snapshots: false,
+      forked_from: null,
       active_schedule_count: 0,
       usage: { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_creation_tokens: 0 },
       cost_usd: '0',
