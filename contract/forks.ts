@@ -3,6 +3,7 @@ import { DateTime, textUpTo } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { SessionId, wireId } from './kit/ids.ts'
 import { InputControls, Message, UserMessage } from './messages.ts'
+import { OutputSchema } from './output-schema.ts'
 import { ForkOrigin, MAX_VERSION, Session, SessionStatus } from './sessions.ts'
 
 /** Maximum number of sessions in a tree. */
@@ -25,7 +26,10 @@ export const ForkSessionRequest = z
         "Runs that turn again: the history ends before the user's message of that turn, which is posted again.",
     }),
     controls: InputControls.nullish().meta({
-      description: 'Of the posted message. Default with again: the controls that it had.',
+      description: 'Of the posted message. Default: the controls of the message that it replaces.',
+    }),
+    output_schema: OutputSchema.nullish().meta({
+      description: 'Of the posted message. Default: the schema of the message that it replaces.',
     }),
     agent_version: z.int().min(0).max(MAX_VERSION).nullish().meta({
       description:

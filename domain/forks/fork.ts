@@ -3,6 +3,7 @@ import type { SessionId } from '../../contract/kit/ids.ts'
 import { type InputContentPart, StoredControls } from '../../contract/messages.ts'
 import type { Prisma, Session as SessionRow } from '../../prisma/generated/client.ts'
 import { checkVersion, requireModel } from '../agents/check.ts'
+import { checkOutputSchema } from '../agents/output-schema.ts'
 import type { Deps } from '../deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { createOnce } from '../kit/create-once.ts'
@@ -57,31 +58,33 @@ async function findFork(deps: Deps, actor: Actor, forkedFromId: string, id: stri
 type MessageToPost = {
   message: { content: InputContentPart[] }
   controls: ForkSessionRequest['controls']
+  output_schema: ForkSessionRequest['output_schema']
   metadata?: Record<string, unknown> | undefined
   tags?: string[] | undefined
 }
 
-/** Returns the message that a fork begins with: the request's, or the message that the turn `replaced` answers. */
+/** Returns the message that a fork posts: the message that the turn `replaced` answers, with what the request changes. */
 async function messageOf(
   deps: Deps,
   sessionId: string,
-  { message, controls }: ForkSessionRequest,
+  { message, controls, output_schema }: ForkSessionRequest,
   replaced: string | null | undefined,
 ): Promise<MessageToPost | undefined> {
-  if (message || !replaced) return message ? { message, controls } : undefined
+  if (!replaced) return undefined
+  const turn = await deps.db.turn.findFirst({ where: { id: replaced, sessionId }, select: { outputSchema: true } })
   const event = await deps.db.event.findFirst({
     where: { sessionId, turnId: replaced, type: 'input.message' },
     orderBy: { sequence: 'asc' },
   })
-  if (event === null) throw notFound('Message')
-  // Validated by the contract when it was posted.
+  if (event === null || turn === null) throw notFound('Message')
+  // Validated by the contract when they were posted.
   const stored = (event.data as { message: MessageToPost['message'] & Omit<MessageToPost, 'message'> }).message
-  return {
-    message: { content: stored.content },
+  const settings = {
     controls: controls ?? StoredControls.nullish().parse(stored.controls),
-    metadata: stored.metadata,
-    tags: stored.tags,
+    output_schema: output_schema ?? (turn.outputSchema as MessageToPost['output_schema']),
   }
+  if (message) return { message, ...settings }
+  return { message: { content: stored.content }, ...settings, metadata: stored.metadata, tags: stored.tags }
 }
 
 async function postMessage(
@@ -108,8 +111,10 @@ async function insertFork(
   const place = await placeFork(deps, sessionId, input)
   const posted = await messageOf(deps, sessionId, input, place.replaced?.id)
   if (posted === undefined && input.controls) throw invalid('controls: need message or again')
+  if (posted === undefined && input.output_schema) throw invalid('output_schema: needs message or again')
   if (posted !== undefined) checkParts(posted.message.content, 'message.content')
   await requireModel(deps, actor, posted?.controls?.model_id, 'controls.model_id')
+  await checkOutputSchema(deps, actor, posted?.output_schema)
   const posts = posted === undefined ? null : newUuid()
   const make = () =>
     deps.db.$transaction((db) => insertRows(deps, db, actor, { sessionId, id, place, posts, input }), {

@@ -28,8 +28,8 @@ const made = async (id: string, body: object = {}): Promise<Json> => {
   expect({ status, answer }).toMatchObject({ status: 201 })
   return answer
 }
-const run = async (id: string, text: string): Promise<Json> =>
-  (await call(api, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text))).body
+const run = async (id: string, text: string, more: Record<string, unknown> = {}): Promise<Json> =>
+  (await call(api, 'POST', `/v1/sessions/${id}/messages?wait=60`, textMessage(text, more))).body
 const messagesOf = async (id: string): Promise<Json[]> =>
   (await call(api, 'GET', `/v1/sessions/${id}/messages`)).body.data
 const textsOf = async (id: string): Promise<string[]> =>
@@ -88,17 +88,20 @@ describe('a fork', () => {
 
   it('edits a message, or runs a turn again with another model or version', async () => {
     const id = await echoing()
-    const [first, second] = [await run(id, 'One'), await run(id, 'Two')]
+    const settings = { controls: { reasoning: { effort: 'low' } }, metadata: { a: 1 } }
+    const [first, second] = [await run(id, 'One'), await run(id, 'Two', settings)]
     const agent = (await call(api, 'GET', `/v1/sessions/${id}`)).body.agent_id
     const edited = await made(id, { at: second.message.id, message: { content: 'Else' } })
     expect(edited.session.forked_from).toMatchObject({ turn_id: first.turn.id, message_id: second.message.id })
     expect(edited.message).toMatchObject({ session_id: edited.session.id, content: [{ type: 'text', text: 'Else' }] })
+    expect(edited.message.controls).toEqual(settings.controls)
     await untilEnded(edited.session.id)
     expect(await textsOf(edited.session.id)).toEqual(['One', 'One', 'Else', 'Else'])
     await call(api, 'PATCH', `/v1/agents/${agent}`, { system_prompt: 'Now.' })
     const reply = await modelId(api, 'llmsim-default')
     const answer = second.output.id
     const again = await made(id, { at: answer, again: true, controls: { model_id: reply }, agent_version: 2 })
+    expect(again.message).toMatchObject({ controls: { model_id: reply }, metadata: { a: 1 } })
     const turn = await untilEnded(again.session.id)
     expect(turn).toMatchObject({ status: 'completed', agent_version: 2 })
     expect((await textsOf(again.session.id)).slice(0, 3)).toEqual(['One', 'One', 'Two'])
