@@ -55,7 +55,7 @@ async function copyEvents(db: Prisma.TransactionClient, { from, to, withSecrets 
     WITH copied AS (
       INSERT INTO events (session_id, sequence, type, ts, turn_id, step, exec_id, data)
       SELECT ${to}::uuid, e.sequence, e.type, e.ts, copy.id, e.step, e.exec_id,
-        CASE WHEN e.type = 'input.message' THEN jsonb_set(named.data, '{message,id}', to_jsonb('message_' || copy.hex))
+        CASE WHEN e.type = 'input.message' AND e.step = '' THEN jsonb_set(named.data, '{message,id}', to_jsonb('message_' || copy.hex))
           ELSE named.data
             || CASE WHEN named.data ? 'turn_id' THEN jsonb_build_object('turn_id', 'turn_' || copy.hex) ELSE '{}' END
             || CASE WHEN named.data ? 'input_message_id'

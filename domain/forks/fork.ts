@@ -73,8 +73,7 @@ async function messageOf(
   if (!replaced) return undefined
   const turn = await deps.db.turn.findFirst({ where: { id: replaced, sessionId }, select: { outputSchema: true } })
   const event = await deps.db.event.findFirst({
-    where: { sessionId, turnId: replaced, type: 'input.message' },
-    orderBy: { sequence: 'asc' },
+    where: { sessionId, turnId: replaced, type: 'input.message', step: '' },
   })
   if (event === null || turn === null) throw notFound('Message')
   // Validated by the contract when they were posted.

@@ -176,20 +176,19 @@ describe('a fork', () => {
     const request = (await listEvents(api, id, '?types=tool.call_requested'))[0]
     expectError(await fork(id, { at: request.id }), 409, /is not finished/)
     expect((await made(id)).session).toMatchObject({ status: 'idle', forked_from: { turn_id: turn.id } })
+    await post(api, id, 'Also', { on_busy: 'steer' })
     await submit(api, id, [{ tool_call_id: 'c1', result: { answer: 1 } }])
     await untilEnded(id)
-    const result = (await messagesOf(id)).find(({ role }) => role === 'tool_result')
+    const own = await messagesOf(id)
+    const result = own.find(({ role }) => role === 'tool_result')
     for (const at of [request.id, result.id]) {
       const { session } = await made(id, { at })
       expect(session.forked_from).toMatchObject({ turn_id: waiting.id })
-      expect((await messagesOf(session.id)).map(({ role }) => role)).toEqual([
-        'user',
-        'agent',
-        'user',
-        'agent',
-        'tool_result',
-        'agent',
-      ])
+      const copied = await messagesOf(session.id)
+      expect(copied.map(({ role, sequence }) => [role, sequence])).toEqual(
+        own.map(({ role, sequence }) => [role, sequence]),
+      )
+      expect(new Set(copied.map((one) => one.id)).size).toBe(7)
     }
   })
 
