@@ -50,6 +50,7 @@ import { scheduleRoutes } from './routes/schedules.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { storageRoutes } from './routes/storage.ts'
+import { taskQueueRoutes } from './routes/task-queues.ts'
 import { turnRoutes } from './routes/turns.ts'
 import { userRoutes } from './routes/users.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
@@ -118,6 +119,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   scheduleRoutes(handle, deps)
   budgetRoutes(handle, deps)
   webhookRoutes(handle, deps)
+  taskQueueRoutes(handle, deps)
   addFaces(options.faces, handle, deps, options)
   addJoinPage(router, options.apiPrefix, options.console !== undefined)
   if (options.console) addConsole(router, { prefix: options.apiPrefix, ...options.console })

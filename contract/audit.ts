@@ -18,6 +18,7 @@ const ACTIONS = {
   schedule: ['create', 'update', 'delete', 'trigger'],
   session: ['update', 'delete'],
   skill: ['create', 'update', 'delete'],
+  task_queue: ['register', 'delete'],
   turn: ['approve', 'deny', 'cancel'],
   user: ['register', 'sign_in', 'sign_in_failed', 'sign_out', 'delete'],
   webhook: ['create', 'update', 'rotate', 'delete'],

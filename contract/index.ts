@@ -26,6 +26,7 @@ import { executionEndpoints, scheduleEndpoints } from './schedules.ts'
 import { sessionEndpoints } from './sessions.ts'
 import { skillEndpoints } from './skills.ts'
 import { storageEndpoints } from './storage.ts'
+import { taskQueueEndpoints } from './task-queues.ts'
 import { turnEndpoints } from './turns.ts'
 import { usageEndpoints } from './usage.ts'
 import { userEndpoints } from './users.ts'
@@ -50,6 +51,7 @@ export const endpoints: Endpoint[] = [
   capabilityEndpoints,
   skillEndpoints,
   mcpServerEndpoints,
+  taskQueueEndpoints,
   llmProviderEndpoints,
   llmModelEndpoints,
   scheduleEndpoints,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { jsonUpTo, textUpTo, unsupported } from './kit/common.ts'
 import { fromId } from './kit/ids.ts'
+import { temporalFields, withTemporalRules } from './temporal-tools.ts'
 
 const KiB = 1024
 
@@ -24,11 +25,21 @@ const ClientSideTool = z.object({
   replaces: z.boolean().optional().meta({ description: 'True if it replaces a builtin tool of the same name.' }),
 })
 
-/** Definition of a tool. `builtin` refers to a tool that a capability provides, and may change who runs it. */
+const TemporalTool = z.object({ type: z.literal('temporal'), ...tool, ...temporalFields })
+
+/**
+ * Definition of a tool. `builtin` refers to a tool that a capability provides, and may change who runs it; `temporal` is
+ * run by a worker of the organization.
+ */
 export const ToolDefinition = z
-  .discriminatedUnion('type', [BuiltinTool.meta({ id: 'BuiltinTool' }), ClientSideTool.meta({ id: 'ClientSideTool' })])
+  .discriminatedUnion('type', [
+    BuiltinTool.meta({ id: 'BuiltinTool' }),
+    ClientSideTool.meta({ id: 'ClientSideTool' }),
+    TemporalTool.meta({ id: 'TemporalTool' }),
+  ])
   .meta({ id: 'ToolDefinition' })
 export type ToolDefinition = z.infer<typeof ToolDefinition>
+export type TemporalToolDefinition = Extract<ToolDefinition, { type: 'temporal' }>
 
 /** Names that other services have for the policy of a tool. */
 const policyElsewhere = (way: string) => ({
@@ -51,6 +62,9 @@ const InputToolDefinition = z
       policy: unsupported(RUN_BY_CLIENT),
       ...policyElsewhere(RUN_BY_CLIENT),
     }).meta({ id: 'InputClientSideTool' }),
+    withTemporalRules(TemporalTool.extend(policyElsewhere('give "policy": "requires_approval"'))).meta({
+      id: 'InputTemporalTool',
+    }),
   ])
   .meta({ id: 'InputToolDefinition' })
 

@@ -1,4 +1,5 @@
 import { ApplicationFailure, Context } from '@temporalio/activity'
+import { RawValue } from '@temporalio/common'
 import type { Deps } from '../domain/deps.ts'
 import { DomainError } from '../domain/kit/errors.ts'
 import { fromId } from '../domain/kit/ids.ts'
@@ -16,6 +17,8 @@ import { requestCalls, settleCalls, settleOverdueCalls } from '../domain/turns/c
 import { failTurn } from '../domain/turns/control/fail-turn.ts'
 import { reason } from '../domain/turns/run/reason.ts'
 import type { Attempt, Reasoned } from '../domain/turns/run/running-attempt.ts'
+import { endTemporalCall, prepareTemporalCall } from '../domain/turns/run/temporal-call.ts'
+import { type WatchedCall, watchTemporalCall } from '../domain/turns/run/temporal-progress.ts'
 import { failTool, runTool } from '../domain/turns/run/tool.ts'
 import { waitForPlace } from '../domain/turns/run/waiting-steps.ts'
 import type { TurnPlace } from '../domain/turns/turn-place.ts'
@@ -36,6 +39,8 @@ import type {
   RetentionOutcome,
   RetryPlace,
   SettleOutcome,
+  TemporalEnd,
+  TemporalTarget,
   ToolOutcome,
   TurnErrorCode,
   TurnInput,
@@ -56,6 +61,18 @@ export type TurnActivities = {
   ): Promise<ReasonOutcome | UnfinishedStep>
   runTool(turn: TurnInput, iteration: number, position: number, ability?: CallAbility): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
+  /** Resolves with the encrypted arguments of a call that a worker of the organization is to run. */
+  prepareTemporalCall(turn: TurnInput, iteration: number, position: number): Promise<ToolOutcome | RawValue>
+  watchTemporalCall(turn: TurnInput, call: WatchedCall): Promise<void>
+  /** `payload` is the worker's encrypted result or failure, if it has one. */
+  endTemporalCall(
+    turn: TurnInput,
+    iteration: number,
+    position: number,
+    target: TemporalTarget,
+    end: TemporalEnd,
+    payload: RawValue | undefined,
+  ): Promise<ToolOutcome>
   requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
   settleCalls(turn: TurnInput, iteration: number, isOverdue: boolean): Promise<SettleOutcome>
   failTurn(turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<FailOutcome>
@@ -127,6 +144,26 @@ export const createActivities = (
       )
     }),
   failTool: (turn, iteration, position) => run(deps, () => failTool(deps, place(turn), iteration, position)),
+  prepareTemporalCall: (turn, iteration, position) =>
+    run(deps, async () => {
+      const prepare = ({ signal }: Attempt) => prepareTemporalCall(deps, place(turn), iteration, position, signal)
+      const prepared = await heartbeats.during(prepare)
+      return 'sealed' in prepared ? RawValue.fromPayload(prepared.sealed) : prepared
+    }),
+  watchTemporalCall: (turn, call) =>
+    run(deps, async () => {
+      const owner = await deps.owners.ownerOf(fromId(turn.organizationId))
+      const { attempt } = Context.current().info
+      return calls.watches.run(owner, () =>
+        heartbeats.during(({ signal }) => watchTemporalCall(deps, place(turn), call, attempt, signal)),
+      )
+    }),
+  endTemporalCall: (turn, iteration, position, target, end, payload) =>
+    run(deps, () => {
+      // A payload that is not encrypted has been read on its way, and says nothing that `end` does not say.
+      const sealed = payload instanceof RawValue ? payload.payload : undefined
+      return endTemporalCall(deps, place(turn), iteration, position, target, end, sealed)
+    }),
   requestCalls: (turn, iteration) => run(deps, () => requestCalls(deps, place(turn), iteration)),
   settleCalls: (turn, iteration, isOverdue) =>
     run(deps, () => (isOverdue ? settleOverdueCalls : settleCalls)(deps, place(turn), iteration)),

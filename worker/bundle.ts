@@ -15,6 +15,8 @@ const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error()
 const WITHOUT_STACKS = 'Error.stackTraceLimit=0;'
 
 const WORKFLOWS = fileURLToPath(new URL('../workflows', import.meta.url))
+/** Converter of payloads, in workflows and activities. */
+export const PAYLOAD_CONVERTER = path.join(WORKFLOWS, 'payload-converter.ts')
 const DIST = fileURLToPath(new URL('../dist', import.meta.url))
 
 /**
@@ -38,6 +40,7 @@ export async function bundleWorkflows(): Promise<{ code: string }> {
 async function bundle(): Promise<string> {
   const { code } = await bundleWorkflowCode({
     workflowsPath: path.join(WORKFLOWS, 'index.ts'),
+    payloadConverterPath: PAYLOAD_CONVERTER,
     webpackConfigHook: (config) => ({ ...config, mode: 'production' }),
     logger: silent,
   })

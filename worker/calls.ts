@@ -7,7 +7,9 @@ const EXECUTION_PLACES = 250
 /** Number of deliveries that a process makes at once, and of them to one webhook. */
 const DELIVERY_PLACES = 200
 const WEBHOOK_PLACES = 16
-export const CALL_PLACES = TOOL_PLACES + EXECUTION_PLACES + DELIVERY_PLACES
+/** Number of calls at workers of organizations whose progress a process watches at once. */
+const WATCH_PLACES = 200
+export const CALL_PLACES = TOOL_PLACES + EXECUTION_PLACES + DELIVERY_PLACES + WATCH_PLACES
 
 /** Interval at which the calls of one owner that were turned away come again, one after the other. */
 const RETRY_SPACING_MS = 20
@@ -50,5 +52,6 @@ export const waitsForPlace = (afterMs: number): ApplicationFailure =>
 export const createAllCalls = () => ({
   tools: createCalls(TOOL_PLACES),
   executions: createCalls(EXECUTION_PLACES),
+  watches: createCalls(WATCH_PLACES),
   deliveries: createCalls(DELIVERY_PLACES, WEBHOOK_PLACES),
 })

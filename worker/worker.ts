@@ -20,7 +20,7 @@ import { type TemporalSettings, temporalOptions } from '../platform/temporal/con
 import { version } from '../platform/version.ts'
 import { BEGINS_STEPS } from '../workflows/messages.ts'
 import { createActivities } from './activities.ts'
-import { bundleWorkflows } from './bundle.ts'
+import { bundleWorkflows, PAYLOAD_CONVERTER } from './bundle.ts'
 import { CALL_PLACES } from './calls.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
 import { holdLease } from './lease.ts'
@@ -189,6 +189,7 @@ const createWorker = async (
     namespace,
     taskQueue,
     activities,
+    dataConverter: { payloadConverterPath: PAYLOAD_CONVERTER },
     buildId,
     // Heartbeats are due every 10 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
     maxHeartbeatThrottleInterval: '4 seconds',

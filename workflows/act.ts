@@ -4,6 +4,7 @@ import { runChild } from './child.ts'
 import type { CallAbility, PlannedTool, ReasonOutcome, TurnInput } from './messages.ts'
 import { inParallel } from './parallel.ts'
 import type { ResumeSignal } from './resume-signal.ts'
+import { runTemporalCall } from './temporal-tool.ts'
 
 /** Time after a tool's own limit for recording its result. */
 const TOOL_GRACE_MS = 30_000
@@ -48,9 +49,11 @@ async function runCalls(input: TurnInput, iteration: number, runs: PlannedTool[]
   return asked ? 'asked' : 'done'
 }
 
-async function runCall(input: TurnInput, iteration: number, { position, tool, timeoutMs }: PlannedTool): Promise<Ran> {
+async function runCall(input: TurnInput, iteration: number, run: PlannedTool): Promise<Ran> {
+  const { position, tool, timeoutMs, temporal } = run
   const options = { summary: `tool · ${tool}`, startToCloseTimeout: timeoutMs + TOOL_GRACE_MS }
   try {
+    if (temporal !== undefined) return await runTemporalCall(input, iteration, { position, tool, target: temporal })
     for (let ability: CallAbility = 'with_children'; ; ) {
       const ran = await runTool.executeWithOptions(options, [input, iteration, position, ability])
       if (ran.outcome === 'busy') await sleep(ran.afterMs)

@@ -50,9 +50,9 @@ export const RESUME_IN_PROCESS = {
 } satisfies ActivityOptions
 
 export const { begin } = proxyLocalActivities<TurnActivities>(BEGIN)
-export const { failTurn, failTool, cancelTurn, requestCalls, settleCalls } =
+export const { failTurn, failTool, cancelTurn, requestCalls, settleCalls, endTemporalCall } =
   proxyLocalActivities<TurnActivities>(CHANGE)
-export const { reason, runTool } = proxyActivities<TurnActivities>(CALL)
+export const { reason, runTool, prepareTemporalCall, watchTemporalCall } = proxyActivities<TurnActivities>(CALL)
 
 /** A launch also starts the recorded executions, or asks Temporal for times. */
 export const { launch, failExecution, cancelExecution } = proxyLocalActivities<ScheduleActivities>(CHANGE)

@@ -36,8 +36,31 @@ export const WEBHOOK_WORKFLOW = 'webhook'
  */
 export const RESUME_SIGNAL = 'resume'
 
-/** Call to be run by the service: its index among the step's calls, its tool's name, and the time limit in ms. */
-export type PlannedTool = { position: number; tool: string; timeoutMs: number }
+/**
+ * Call to be run by the service: its index among the step's calls, its tool's name, and the time limit in ms. `temporal`
+ * is there for a call that a worker of the organization runs.
+ */
+export type PlannedTool = { position: number; tool: string; timeoutMs: number; temporal?: TemporalTarget }
+
+/** Place and limits of a call that a worker of the organization runs. `name` is the type of the activity or workflow. */
+export type TemporalTarget = {
+  kind: 'activity' | 'workflow'
+  name: string
+  taskQueue: string
+  timeoutMs: number
+  scheduleToStartMs: number
+  heartbeatMs?: number
+  retry: { maximumAttempts: number; initialInterval: number; backoffCoefficient: number; maximumInterval: number }
+}
+
+/**
+ * End of a call at a worker of the organization. The result, or the error if the worker encrypts it, is a payload that
+ * the workflow cannot read. `plain`: the worker returned a result that is not encrypted.
+ */
+export type TemporalEnd =
+  | { status: 'completed' | 'plain' }
+  | { status: 'timeout'; limit: string }
+  | { status: 'failed'; message: string; type: string }
 
 /**
  * Outcome of a reason step. `ended`: the turn was ended elsewhere. `act`: the model called tools; `asks` is true when

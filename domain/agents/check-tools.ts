@@ -5,6 +5,7 @@ import { invalid } from '../kit/errors.ts'
 import { checkSchemas } from '../tools/capabilities/arguments/check.ts'
 import type { Capability } from '../tools/capabilities/capability.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
+import { checkTaskQueues } from '../tools/task-queues/read.ts'
 
 /** Agent or session that defines tools. `known` are the organization's capabilities for the refs. */
 export type ToolOwner = { what: 'agent' | 'session'; refs: AgentCapabilityConfig[]; known: Capability[] }
@@ -18,13 +19,13 @@ const MAX_NAMES_SHOWN = 50
  */
 export async function checkTools(
   deps: Deps,
-  { organizationId }: Pick<Actor, 'organizationId'>,
+  actor: Pick<Actor, 'organizationId'>,
   tools: ToolDefinition[],
   owner: ToolOwner,
   before?: { tools: ToolDefinition[] } & Pick<ToolOwner, 'refs' | 'known'>,
 ): Promise<void> {
   const schemas = tools.map(({ parameters }) => parameters)
-  const sharer = await deps.owners.ownerOf(organizationId)
+  const sharer = await deps.owners.ownerOf(actor.organizationId)
   const problems = await checkSchemas(deps.threads.schemas, schemas, sharer)
   const wrong = problems.findIndex((problem) => problem !== undefined)
   if (wrong !== -1) throw invalid(`tools.${wrong}.parameters: ${problems[wrong]}`)
@@ -35,6 +36,7 @@ export async function checkTools(
     const wasThere = before?.tools.some((other) => isSame(tool, other)) && problemBefore?.(tool) !== undefined
     if (problem !== undefined && !wasThere) throw invalid(`tools.${position}.name: ${problem}`)
   }
+  await checkTaskQueues(deps, actor, tools, before?.tools)
 }
 
 /**
@@ -52,7 +54,7 @@ export function checkAgentTools(
   for (const tool of agentTools) {
     const { name } = tool
     const provider = providers.get(name)
-    if (tool.type !== 'client_side' || tool.replaces || own.has(name) || provider === undefined) continue
+    if (tool.type === 'builtin' || replaces(tool) || own.has(name) || provider === undefined) continue
     if (providersBefore.has(name)) continue
     const sentence = 'which is also the name of a client tool of the agent; set "replaces": true on it, or rename it'
     throw invalid(`capabilities: ${provider} has a tool "${name}", ${sentence}`)
@@ -62,7 +64,10 @@ export function checkAgentTools(
 const isSame = (tool: ToolDefinition, other: ToolDefinition): boolean =>
   tool.name === other.name && tool.type === other.type && policyOf(tool) === policyOf(other)
 
-const policyOf = (tool: ToolDefinition) => (tool.type === 'builtin' ? (tool.policy ?? 'auto') : tool.replaces)
+const policyOf = (tool: ToolDefinition) => (tool.type === 'builtin' ? (tool.policy ?? 'auto') : replaces(tool))
+
+/** Whether a definition replaces a capability's tool. */
+const replaces = (tool: ToolDefinition): boolean => tool.type === 'client_side' && tool.replaces === true
 
 /** Maps the names of tools to the ids of their capabilities. */
 const providersOf = ({ refs, known }: Omit<ToolOwner, 'what'>): Map<string, string> =>
@@ -79,6 +84,7 @@ function nameProblems(all: Capability[], { what, refs, known }: ToolOwner) {
       if (provider === undefined || tool.replaces) return undefined
       return `"${tool.name}" is a tool of ${provider}; choose another name, or say "replaces": true to have the client run it`
     }
+    if (tool.type === 'temporal') return provider && `"${tool.name}" is a tool of ${provider}; choose another name`
     if (provider !== undefined || mayAppear(tool.name, refs, known)) return undefined
     return `the ${what} has no tool "${tool.name}"${wayOut(all, tool.name, [...providers.keys()])}`
   }

@@ -25,10 +25,15 @@ export async function previewAgent(
   const resolved = resolveCapabilities(refs, known)
   const capabilities = withinToolLimit(await guardTools(deps, actor.organizationId, resolved, tools), tools)
   const toolset = buildToolset(capabilities, tools, [])
-  return { system_prompt: composePrompt(input.system_prompt, capabilities), tools: [...toolset.values()].map(present) }
+  return {
+    system_prompt: composePrompt(input.system_prompt, capabilities),
+    tools: [...toolset.values()].map((offered) => present(offered, tools)),
+  }
 }
 
-const present = ({ spec, displayName, policy, tool }: OfferedTool): ToolDefinition => {
+function present({ spec, displayName, policy, tool }: OfferedTool, definitions: ToolDefinition[]): ToolDefinition {
   const shared = { ...spec, display_name: displayName }
+  const definition = tool?.temporal && definitions.find(({ name }) => name === spec.name)
+  if (definition?.type === 'temporal') return { ...definition, ...shared }
   return tool === undefined ? { type: 'client_side', ...shared } : { type: 'builtin', ...shared, policy }
 }

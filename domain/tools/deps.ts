@@ -7,6 +7,7 @@ import type { WebPageThreads } from './capabilities/web-page/threads.ts'
 import type { McpClient } from './mcp/protocol/client.ts'
 import type { Discoveries } from './mcp-servers/discoveries.ts'
 import type { ArchiveThreads } from './skills/archive/threads.ts'
+import type { Sealing } from './task-queues/sealing.ts'
 
 export type Deps = Below & {
   /** The service's own capabilities; an organization's are in the record (`registry/`). */
@@ -16,6 +17,10 @@ export type Deps = Below & {
   /** Discoveries of MCP servers' tools in this process, including background ones. */
   mcpDiscoveries: Discoveries
   bash: BashProcesses
+  /** Encryption of what the workers of organizations exchange with the service. */
+  sealing: Sealing
+  /** Task queue of the service itself. */
+  ownTaskQueue: string
   /** Queue of this process for unpacking and storing archives of skills. */
   archiveSlots: FairQueue
   threads: { schemas: SchemaThreads; pages: WebPageThreads; archives: ArchiveThreads }

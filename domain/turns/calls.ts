@@ -112,7 +112,8 @@ export function planRuns(toolset: Toolset, calls: PlannedCall[]): PlannedTool[] 
     const tool = toolset.get(name)?.tool
     // The tool was removed after the model called it. The run reports that to the model.
     if (tool === undefined) return { position, tool: 'unknown', timeoutMs: 0 }
-    return { position, tool: tool.name, timeoutMs: tool.timeoutMs }
+    const { name: called, timeoutMs, temporal } = tool
+    return { position, tool: called, timeoutMs, ...(temporal && { temporal }) }
   })
 }
 

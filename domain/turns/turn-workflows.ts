@@ -1,3 +1,4 @@
+import type { Payload } from '../tools/task-queues/sealing.ts'
 import type { TurnPlace } from './turn-place.ts'
 
 /** A turn to start. `agentId`, a plain UUID, only labels the workflow in Temporal. */
@@ -28,6 +29,10 @@ export type TurnControl = {
     process: number,
     which: { type?: string; isStill(): Promise<boolean> },
   ): Promise<boolean>
+  /** Reads the latest heartbeat of an activity of the workflow. Undefined when the activity is not pending. */
+  readActivity(turnId: string, activityId: string): Promise<{ heartbeat: Payload | undefined } | undefined>
+  /** Whether a worker of workflows has polled the task queue in the last minutes. */
+  hasPoller(taskQueue: string): Promise<boolean>
   /** State of the workflow. `unknown`: Temporal has never had it, or no longer has it. */
   readTurnState(turnId: string): Promise<'running' | 'closed' | 'unknown'>
 }

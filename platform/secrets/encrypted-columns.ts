@@ -5,6 +5,7 @@ import { SCHEDULE_HEADERS } from '../../domain/schedules/targets/headers.ts'
 import { SESSION_SECRETS } from '../../domain/session-data/storage/secret-column.ts'
 import { CALL_SECRETS } from '../../domain/tools/call-secrets/column.ts'
 import { MCP_CREDENTIALS } from '../../domain/tools/mcp-servers/credentials.ts'
+import { TASK_QUEUE_KEYS } from '../../domain/tools/task-queues/key.ts'
 import { HEADER_BYTES } from './secrets.ts'
 
 /**
@@ -18,6 +19,7 @@ export const encryptedColumns: readonly EncryptedColumn[] = [
   CALL_SECRETS,
   SCHEDULE_HEADERS,
   WEBHOOK_SECRETS,
+  TASK_QUEUE_KEYS,
 ]
 
 /**

@@ -238,6 +238,16 @@ function createControl(ask: Ask, namespace: string, inTurn: InTurn, cancelInTurn
       }
       return lost.length > 0
     },
+    readActivity: async (turnId, activityId) => {
+      const description = await askOf(turnId, (workflow) => workflow.describe())
+      const found = description?.raw.pendingActivities?.find((activity) => activity.activityId === activityId)
+      return found && { heartbeat: found.heartbeatDetails?.payloads?.[0] }
+    },
+    hasPoller: async (name) => {
+      const queue = { namespace, taskQueue: { name }, taskQueueType: WORKFLOW_QUEUE }
+      const { pollers } = await ask((client) => client.workflowService.describeTaskQueue(queue))
+      return (pollers ?? []).length > 0
+    },
     readTurnState: async (turnId) => {
       const description = await askOf(turnId, (workflow) => workflow.describe())
       if (description === undefined) return 'unknown'
@@ -246,6 +256,8 @@ function createControl(ask: Ask, namespace: string, inTurn: InTurn, cancelInTurn
   }
 }
 
+/** temporal.api.enums.v1.TaskQueueType */
+const WORKFLOW_QUEUE = 1
 /** temporal.api.enums.v1.PendingActivityState */
 const ACTIVITY_STARTED = 2
 /** A gRPC status code. */

@@ -48,6 +48,7 @@ import { type RedisConnector, redisConnector } from '../redis.ts'
 import type { KeyRing } from '../secrets/encryption-key.ts'
 import { readKeyRing } from '../secrets/key-ring.ts'
 import { createSecrets } from '../secrets/secrets.ts'
+import { sealing } from '../temporal/payload-codec.ts'
 import { connectTemporal, type Temporal } from '../temporal/temporal.ts'
 import type { ProcessTracing } from '../tracing/tracing.ts'
 import { unavailability } from '../unavailable.ts'
@@ -141,6 +142,8 @@ export async function buildPlatform(
     children: createChildTurns(() => deps),
     models,
     capabilities: builtinCapabilities,
+    sealing,
+    ownTaskQueue: config.TEMPORAL_TASK_QUEUE,
     conversations: createConversationCache(),
     images: createImageCache(),
     imageLoads: createImageLoads(),

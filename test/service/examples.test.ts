@@ -91,7 +91,11 @@ async function createWaiting(headers: Record<string, string>): Promise<string> {
 }
 
 it('has examples that succeed as they stand, one after the other', async () => {
-  const walk: Walk = { ids: { path: 'plan.md', name: 'notes', version: '1' }, headers: {}, answers: {} }
+  const walk: Walk = {
+    ids: { path: 'plan.md', name: 'notes', version: '1', task_queue: 'warehouse' },
+    headers: {},
+    answers: {},
+  }
   const { ids, headers, answers } = walk
   for (const operationId of Object.keys(examples)) {
     const endpoint = endpoints.find((one) => one.operationId === operationId)

@@ -36,6 +36,8 @@ beforeAll(async () => {
   const others: [string, string][] = [
     ['localhost:9300', new URL(service.url).host],
     ['http://127.0.0.1:3001/mcp', server.url],
+    ['127.0.0.1:9303', service.config.TEMPORAL_ADDRESS],
+    ['../../examples/', `${path.resolve('examples')}/`],
     // A schedule that runs each minute takes one.
     ['"* * * * *', '"$((10#$(date -d "+6 sec" +%S))) * * * * *'],
     ['/tmp/', `${folder}/`],

@@ -52,6 +52,8 @@ export type Ids = {
   /** Webhook, and its test, which has failed. */
   webhook: string
   delivery: string
+  /** Name of a task queue. */
+  taskQueue: string
 }
 
 type Headers = Record<string, string>
@@ -93,6 +95,7 @@ export const unknownIds = (): Ids => ({
   execution: newUuid(),
   webhook: toId('webhook', newUuid()),
   delivery: toId('delivery', newUuid()),
+  taskQueue: `queue-${newUuid()}`,
 })
 
 type Ask = (method: string, path: string, body?: unknown, more?: Headers) => Promise<Json>
@@ -119,6 +122,8 @@ export async function createOwner(url: string): Promise<Owner> {
   const scheduled = await addSchedule(ask, mark)
   const { id: budget } = await ask('POST', '/v1/budgets', { scope: 'organization', limit_usd: '1000' })
   const webhooks = await addWebhook(ask, mark)
+  const taskQueue = `queue-${mark}`
+  await ask('PUT', `/v1/task-queues/${taskQueue}`, { key: Buffer.alloc(32, mark).toString('base64') })
   return {
     ids: {
       ...models,
@@ -137,6 +142,7 @@ export async function createOwner(url: string): Promise<Owner> {
         database,
         skill,
         budget,
+        taskQueue,
       },
       skillRef: `skill:${SkillId.parse(skill)}`,
     },

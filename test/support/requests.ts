@@ -409,6 +409,11 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, query: { status: 'completed' } },
   ],
   'GET /v1/durable/executions/{execution_id}': (_, other) => [{ path: other }],
+  'GET /v1/task-queues': () => [list()],
+  'PUT /v1/task-queues/{task_queue}': (_, other) => [
+    { path: other, body: { key: QUEUE_KEY }, succeeds: true, creates: true },
+  ],
+  'DELETE /v1/task-queues/{task_queue}': (_, other) => [{ path: other }],
   'GET /v1/webhooks': () => [list()],
   'POST /v1/webhooks': (_, other) => [
     { body: { ...hook, agent_id: other.agent } },
@@ -437,6 +442,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     [other, { ...own, delivery: other.delivery }, { ...other, delivery: own.delivery }].map((path) => ({ path })),
 }
 
+const QUEUE_KEY = Buffer.alloc(32, 'k').toString('base64')
 const hook = { url: 'https://hooks.example/', events: ['turn.failed'] }
 const yearly = { cron_expression: '0 0 1 1 *', enabled: false }
 const noop = { type: 'activity', name: 'noop' }
@@ -523,6 +529,7 @@ const parametersOf = (ids: Ids): Record<string, string> => ({
   schedule_id: ids.schedule,
   execution_id: ids.execution,
   webhook_id: ids.webhook,
+  task_queue: ids.taskQueue,
   delivery_id: ids.delivery,
   provider: NOWHERE.provider,
   path: encodeURI(NOWHERE.path),

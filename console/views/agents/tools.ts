@@ -43,6 +43,7 @@ export const toolsOf = (drafts: Draft[]): ToolDefinition[] =>
     const { runner, name, description, parameters, given } = draft
     if (given !== undefined && JSON.stringify(draftOf(given)) === JSON.stringify(draft)) return given
     const fields = { name, description, parameters: read(name, parameters) }
+    if (given?.type === 'temporal') return { ...given, policy: runner === 'approval' ? 'requires_approval' : 'auto' }
     const display = given?.display_name ? { display_name: given.display_name } : {}
     if (given?.type === 'client_side' && runner === 'client') return { ...given, ...fields }
     if (runner === 'client' && given === undefined) return { type: 'client_side', ...fields }
@@ -94,7 +95,7 @@ export function Tools({ drafts, available, onChange }: Props): VNode {
       return draft.runner === 'client'
         ? html`<${ClientTool} key=${index} number=${index + 1} ...${props} />`
         : html`<${ServiceTool} key=${index} ...${props} others=${unlisted} onTool=${(tool: ToolDefinition) => change(index, guard(tool))}
-            isKnown=${available.some(({ name }) => name === draft.name)} />`
+            isKnown=${draft.given?.type === 'temporal' || available.some(({ name }) => name === draft.name)} />`
     })}
     <div class="actions">
       <button type="button" ref=${add} onClick=${(event: Event) => changeList(event, [...drafts, NEW])}>Add a client tool</button>

@@ -1,4 +1,5 @@
 import type { GuardOptions } from '../../../lib/outgoing/guard.ts'
+import type { TemporalTarget } from '../../../workflows/messages.ts'
 import type { SessionDatabases } from '../../session-data/databases/session-databases.ts'
 import type { MountedFile } from '../../session-data/files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../../session-data/files/session-files.ts'
@@ -67,6 +68,8 @@ export type Tool = {
   /** Id of the agent whose turn answers the tool's calls. */
   asks?: string
   timeoutMs: number
+  /** Present if a worker of the organization runs the calls, instead of `run`. */
+  temporal?: TemporalTarget
   /** Whether a call may run again that may already have had its effect. */
   mayRunAgain: boolean
   /**

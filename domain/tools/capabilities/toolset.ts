@@ -1,5 +1,6 @@
 import type { ToolDefinition, ToolPolicy } from '../../../contract/tools.ts'
 import type { ToolSpec } from '../../models/llm/model.ts'
+import { temporalTool } from '../task-queues/temporal-tool.ts'
 import type { Tool } from './capability.ts'
 import type { ResolvedCapability } from './resolve.ts'
 
@@ -35,19 +36,28 @@ export function buildToolset(
   for (const definition of mergeDefinitions(agentTools, sessionTools)) {
     const { name } = definition
     const builtin = toolset.get(name)
-    const offered = isClientRun(definition) ? offerClientTool(definition, builtin) : adapt(builtin, definition)
+    const offered = offer(definition, builtin)
     if (offered !== undefined) toolset.set(name, offered)
   }
   return toolset
 }
 
+/** Undefined for a definition of a builtin tool that no capability provides. */
+function offer(definition: ToolDefinition, builtin: OfferedTool | undefined): OfferedTool | undefined {
+  if (definition.type === 'temporal') {
+    return { ...offerTool(temporalTool(definition), undefined), policy: definition.policy ?? 'auto' }
+  }
+  return isClientRun(definition) ? offerClientTool(definition, builtin) : adapt(builtin, definition)
+}
+
 /**
  * Returns the definitions that apply with these capabilities: a client's tool replaces a capability's tool only if it
- * says so. It may have been defined before the capability had that tool.
+ * says so, and a tool of the type temporal never does. It may have been defined before the capability had that tool.
  */
 export function withoutTakers(capabilities: ResolvedCapability[], definitions: ToolDefinition[]): ToolDefinition[] {
   const names = new Set(capabilities.flatMap(({ capability }) => capability.tools.map(({ name }) => name)))
-  return definitions.filter((one) => one.type !== 'client_side' || one.replaces || !names.has(one.name))
+  const mayReplace = (one: ToolDefinition) => one.type === 'builtin' || (one.type === 'client_side' && one.replaces)
+  return definitions.filter((one) => mayReplace(one) || !names.has(one.name))
 }
 
 /**

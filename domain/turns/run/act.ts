@@ -10,6 +10,8 @@ import type { Deps } from '../deps.ts'
 import type { TurnContext } from './turn-context.ts'
 
 const MAX_NAMES_SHOWN = 50
+/** Calls of an answer at workers of the organization. More results might not fit into the history of a workflow. */
+const MAX_TEMPORAL_CALLS = 16
 
 /**
  * Plans the calls of an answer and returns the events that begin the act. A call that cannot be run gets its result at
@@ -50,11 +52,13 @@ async function findProblems(
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
   const checked: CheckedCall[] = []
+  let temporalCalls = 0
   const places = toolCalls.map((call) => {
     const offered = toolset.get(call.name)
     if (offered === undefined) return noSuchTool(toolset, call.name)
     if (call.argumentsError !== undefined) return call.argumentsError
     const { tool, spec } = offered
+    if (tool?.temporal !== undefined && ++temporalCalls > MAX_TEMPORAL_CALLS) return TOO_MANY_TEMPORAL
     const args = { ...call.arguments, ...call.hidden }
     const secret = Object.keys(call.hidden ?? {})
     return checked.push({ schema: spec.parameters, args, isTrusted: isOwnSchema(tool), secret }) - 1
@@ -63,6 +67,8 @@ async function findProblems(
   const problems = await checkArguments(deps.threads.schemas, checked, { signal, owner })
   return places.map((place) => (typeof place === 'number' ? problems[place] : place))
 }
+
+const TOO_MANY_TEMPORAL = `One answer can have ${MAX_TEMPORAL_CALLS} calls of such tools; repeat this call in the next.`
 
 /** Only the service's own schemas are compiled in process. */
 const isOwnSchema = (tool: Tool | undefined): boolean => tool !== undefined && tool.schemaOwner !== 'external'

@@ -38,7 +38,7 @@ type Ran = CallResult | InputRequired | AwaitsTurn
 /** Size limit of a result's JSON. More than a model can use: a tool with more to return has to do so in parts. */
 const MAX_RESULT_BYTES = 2 * 1024 * 1024
 /** Length limit of an error's text, which may repeat what the model has sent. */
-const MAX_ERROR_LENGTH = 4096
+export const MAX_ERROR_LENGTH = 4096
 /** Time to wait for a tool that ignores its aborted signal. */
 const UNHEEDED_MS = 1000
 /** Time for which recording a result is retried. Fits into the 30 s that the workflow adds to a tool's own time. */
@@ -146,13 +146,13 @@ const UNREADABLE: CallResult = {
   error: 'The call was not run, because its secret arguments can no longer be read. Call again with the values.',
 }
 
-const UNAPPROVED: CallResult = {
+export const UNAPPROVED = {
   status: 'error',
   error: 'The tool has changed, or waits for approval now; call it again.',
-}
+} satisfies CallResult
 
 /** Whether the user has approved the call of this very tool: it may have been replaced since it was planned. */
-const isApproved = (tool: Tool, planned: PlannedAs | null): boolean =>
+export const isApproved = (tool: Tool, planned: PlannedAs | null): boolean =>
   planned?.policy === 'requires_approval' && planned.version === (tool.version ?? null)
 
 async function resultOf(
@@ -273,7 +273,7 @@ const tracedResult = (ran: Ran) => {
 /** Policy on a call when it was planned, and the version of its tool. */
 type PlannedAs = { policy: ToolPolicy | null; version: string | null }
 
-type LoadedCall = {
+export type LoadedCall = {
   position: number
   id: string
   name: string
@@ -302,7 +302,7 @@ type Row = Configuration & {
 }
 
 /** Loads a call and its tool. Undefined when the session is gone, and the call with it. */
-async function loadCall(
+export async function loadCall(
   deps: Deps,
   { organizationId, sessionId, turnId }: TurnPlace,
   iteration: number,

@@ -4,6 +4,7 @@ import { toUuid } from '../../support/ids.ts'
 import { startReceiver } from '../../support/receiver.ts'
 import type { TestService } from '../../support/service.ts'
 import { withClient } from '../../support/temporal.ts'
+import { newQueueKey, startToolWorker } from '../../support/tool-worker.ts'
 
 /** Scenario for which a history is kept. `play` returns a workflow's id as soon as the workflow will end by itself. */
 export type Scenario = {
@@ -50,6 +51,11 @@ export const scenarios: Scenario[] = [
   { name: 'question-answered', play: (url) => playAnswered(url, lab, ['echo', 'elicit'], { action: 'decline' }) },
   { name: 'approval-granted', play: (url) => playAnswered(url, guarded, ['echo'], { approved: true }) },
   { name: 'approval-denied', play: (url) => playAnswered(url, guarded, ['echo'], { approved: false }) },
+  {
+    name: 'temporal-tools',
+    play: (url, service) => playTemporalTools(url, service, ['echo', 'fail', 'wait_and_echo']),
+  },
+  { name: 'cancelled-temporal-tools', play: (url, service) => playTemporalTools(url, service, ['hang', 'wait_long']) },
   {
     name: 'cancelled-model-call',
     play: (url) => playCancelled(url, [{ text: 'la '.repeat(500), tokens_per_second: 20 }]),
@@ -111,6 +117,23 @@ async function playCancelled(url: string, steps: object[], agent: object = {}): 
   const { sessionId, turnId } = await start(url, steps, agent)
   await untilEvent(url, sessionId, agent === lab ? 'tool.started' : 'output.message.delta')
   await expectOk(call(url, 'POST', `/v1/sessions/${sessionId}/cancel`, {}))
+  return turnId
+}
+
+/** A worker of the organization runs activities, and workflows if their names say that they wait. A hanging turn is cancelled. */
+async function playTemporalTools(url: string, service: TestService, names: string[]): Promise<string> {
+  const [task_queue, key] = ['warehouse', newQueueKey()]
+  await expectOk(call(url, 'PUT', `/v1/task-queues/${task_queue}`, { key }))
+  const worker = await startToolWorker(service, task_queue, key, { workflows: true })
+  const tool = { type: 'temporal', description: 'Does it.', parameters: { type: 'object' }, task_queue }
+  const tools = names.map((name) => ({ ...tool, name, [name.startsWith('wait') ? 'workflow' : 'activity']: name }))
+  const tool_calls = names.map((name) => ({ id: name, name, arguments: { ms: 500, message: 'no' } }))
+  const { sessionId, turnId } = await start(url, [{ tool_calls }, done], { tools })
+  if (names.includes('hang')) {
+    await untilEvent(url, sessionId, 'tool.progress')
+    await expectOk(call(url, 'POST', `/v1/sessions/${sessionId}/cancel`, {}))
+  }
+  await untilEvent(url, sessionId, 'session.idled').finally(worker.stop)
   return turnId
 }
 
