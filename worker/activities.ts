@@ -40,6 +40,7 @@ import type {
   RetryPlace,
   SettleOutcome,
   TemporalEnd,
+  TemporalOutcome,
   TemporalTarget,
   ToolOutcome,
   TurnErrorCode,
@@ -62,7 +63,7 @@ export type TurnActivities = {
   runTool(turn: TurnInput, iteration: number, position: number, ability?: CallAbility): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
   /** Resolves with the encrypted arguments of a call that a worker of the organization is to run. */
-  prepareTemporalCall(turn: TurnInput, iteration: number, position: number): Promise<ToolOutcome | RawValue>
+  prepareTemporalCall(turn: TurnInput, iteration: number, position: number): Promise<TemporalOutcome | RawValue>
   watchTemporalCall(turn: TurnInput, call: WatchedCall): Promise<void>
   /** `payload` is the worker's encrypted result or failure, if it has one. */
   endTemporalCall(
@@ -72,7 +73,7 @@ export type TurnActivities = {
     target: TemporalTarget,
     end: TemporalEnd,
     payload: RawValue | undefined,
-  ): Promise<ToolOutcome>
+  ): Promise<TemporalOutcome>
   requestCalls(turn: TurnInput, iteration: number): Promise<SettleOutcome>
   settleCalls(turn: TurnInput, iteration: number, isOverdue: boolean): Promise<SettleOutcome>
   failTurn(turn: TurnInput, iteration: number, code: TurnErrorCode): Promise<FailOutcome>

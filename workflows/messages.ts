@@ -53,6 +53,9 @@ export type TemporalTarget = {
   retry: { maximumAttempts: number; initialInterval: number; backoffCoefficient: number; maximumInterval: number }
 }
 
+/** Outcome of recording such a call. `ended`: the turn has ended. */
+export type TemporalOutcome = { outcome: 'done' | 'ended' }
+
 /**
  * End of a call at a worker of the organization. The result, or the error if the worker encrypts it, is a payload that
  * the workflow cannot read. `plain`: the worker returned a result that is not encrypted.

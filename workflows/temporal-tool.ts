@@ -15,7 +15,7 @@ import {
   WorkflowIdReusePolicy,
 } from '@temporalio/workflow'
 import { endTemporalCall, prepareTemporalCall, watchTemporalCall } from './activities.ts'
-import type { TemporalEnd, TemporalTarget, ToolOutcome, TurnInput } from './messages.ts'
+import type { TemporalEnd, TemporalOutcome, TemporalTarget, TurnInput } from './messages.ts'
 
 /** Time that a cancelled child workflow has for its own end. Then it is terminated, as its parent ends. */
 const CHILD_GRACE_MS = 10_000
@@ -34,7 +34,7 @@ export async function runTemporalCall(
   input: TurnInput,
   iteration: number,
   call: Call,
-): Promise<ToolOutcome['outcome']> {
+): Promise<TemporalOutcome['outcome']> {
   const { position, tool, target } = call
   const options = {
     summary: `prepare · ${tool}`,

@@ -6,7 +6,7 @@ import { type Tool, ToolError } from '../capabilities/capability.ts'
 
 const DEFAULT_TIMEOUT_SECONDS = 300
 const DEFAULT_SCHEDULE_TO_START_SECONDS = 60
-/** Prefix of the versions of these tools. The age of a turn does not count their calls (domain/turns/run/turn-age.ts). */
+/** Prefix of the versions of these tools, by which acts with calls of them are found (domain/turns/worker-acts.ts). */
 export const TEMPORAL_VERSION = 'temporal:'
 
 /** Returns the tool of a definition. The turn's workflow has its calls run by a worker of the organization. */

@@ -1,7 +1,7 @@
 import { isRecord } from '../../../lib/is-record.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
-import type { TemporalEnd, TemporalTarget, ToolOutcome } from '../../../workflows/messages.ts'
+import type { TemporalEnd, TemporalOutcome, TemporalTarget } from '../../../workflows/messages.ts'
 import { appendEvents } from '../../events/log/append.ts'
 import { callStep } from '../../events/log/steps.ts'
 import { newUuid } from '../../kit/ids.ts'
@@ -32,7 +32,7 @@ export async function prepareTemporalCall(
   iteration: number,
   position: number,
   signal: AbortSignal,
-): Promise<ToolOutcome | { sealed: Payload }> {
+): Promise<TemporalOutcome | { sealed: Payload }> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined) return { outcome: 'ended' }
   if (call.isCompleted) return { outcome: 'done' }
@@ -102,7 +102,7 @@ export async function endTemporalCall(
   target: TemporalTarget,
   end: TemporalEnd,
   payload: Payload | undefined,
-): Promise<ToolOutcome> {
+): Promise<TemporalOutcome> {
   const call = await loadCall(deps, turn, iteration, position)
   if (call === undefined) return { outcome: 'ended' }
   if (call.isCompleted) return { outcome: 'done' }
@@ -121,7 +121,7 @@ async function complete(
   iteration: number,
   call: LoadedCall,
   result: CallResult,
-): Promise<ToolOutcome> {
+): Promise<TemporalOutcome> {
   const where = { turnId: turn.turnId, type: 'tool.started', step: callStep(iteration, call.id) }
   const started = await deps.db.event.findFirst({ where, select: { execId: true, ts: true } })
   const durationMs = started === null ? 0 : Math.max(0, Date.now() - started.ts.getTime())

@@ -1,5 +1,6 @@
-import { TEMPORAL_VERSION } from '../../tools/task-queues/temporal-tool.ts'
+import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import { hasWorkerCallsSql } from '../worker-acts.ts'
 import type { TurnContext } from './turn-context.ts'
 
 /**
@@ -17,14 +18,13 @@ export async function isTooOld(deps: Deps, context: TurnContext): Promise<boolea
  * until the calls ended, or until now.
  */
 async function readWaitedMs({ db }: Deps, turnId: string): Promise<number> {
-  const prefix = JSON.stringify({ prefix: TEMPORAL_VERSION })
   const [row] = await db.$queryRaw<{ ms: number }[]>`
     SELECT coalesce(sum(extract(epoch FROM answered.at - asked.ts)) * 1000, 0)::float8 AS ms
     FROM events asked CROSS JOIN LATERAL (
       SELECT coalesce(min(ts), clock_timestamp()) AS at FROM events
       WHERE turn_id = asked.turn_id AND type IN ('act.completed', 'tool.call_requested') AND sequence > asked.sequence
     ) AS answered
-    WHERE asked.turn_id = ${turnId}::uuid AND (asked.type = 'tool.call_requested' OR asked.type = 'act.started'
-      AND jsonb_path_exists(asked.data, '$.versions[*] ? (@ starts with $prefix)', ${prefix}::jsonb))`
+    WHERE asked.turn_id = ${turnId}::uuid
+      AND (asked.type = 'tool.call_requested' OR ${hasWorkerCallsSql(Prisma.sql`asked`)})`
   return row?.ms ?? 0
 }

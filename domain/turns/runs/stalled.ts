@@ -1,9 +1,10 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import { hasWorkerCallsSql } from '../worker-acts.ts'
 
 /**
- * Returns the condition that the active turn `t` has had no event for too long, and waits for no agent. Reads one event of
- * each such turn.
+ * Returns the condition that the active turn `t` has had no event for too long, and waits for no agent, and for no worker of
+ * its organization. Reads one event of each such turn, and its acts if it had none for so long.
  */
 export function isStalledSql({ limits }: Deps): Prisma.Sql {
   const before = new Date(Date.now() - limits.turnStalledMs)
@@ -11,7 +12,11 @@ export function isStalledSql({ limits }: Deps): Prisma.Sql {
     SELECT e.ts FROM events e WHERE e.session_id = t.session_id AND e.turn_id = t.id ORDER BY e.sequence DESC LIMIT 1
   ) AND NOT (t.children > 0 AND EXISTS (
     SELECT FROM turns c WHERE c.ancestors IS NOT NULL AND c.ancestors @> ARRAY[t.id] AND c.finished_at IS NULL
-  )))`
+  )) AND NOT EXISTS (
+    SELECT FROM events act WHERE act.turn_id = t.id AND ${hasWorkerCallsSql(Prisma.sql`act`)} AND NOT EXISTS (
+      SELECT FROM events done WHERE done.turn_id = t.id AND done.type = 'act.completed' AND done.step = act.step
+    )
+  ))`
 }
 
 /** Returns which of the turns are stalled. */
