@@ -20,7 +20,7 @@ export type TaskQueue = z.infer<typeof TaskQueue>
 
 const PutTaskQueueRequest = z
   .object({
-    key: z
+    encryption_key: z
       .string()
       .refine(isKey, { error: 'must be 32 random bytes in base64; openssl rand -base64 32 makes them' })
       .meta({ description: 'Key that the workers of the queue share: 32 random bytes in base64.' }),

@@ -93,7 +93,7 @@ export const examples: Record<string, unknown> = {
   createBudget: { scope: 'organization', limit_usd: '100', period: 'month', on_reached: 'ask' },
   updateBudget: { limit_usd: '150' },
   restoreAgentVersion: { version_note: 'The change made answers too long.' },
-  putTaskQueue: { key: 'q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k=' },
+  putTaskQueue: { encryption_key: 'q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k=' },
   createWebhook: { url: 'https://hooks.example.com/agents', events: ['turn.failed', 'turn.waiting'] },
   updateWebhook: { events: ['turn.completed', 'turn.failed', 'turn.waiting'] },
   rotateWebhookSecret: {},

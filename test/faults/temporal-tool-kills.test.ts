@@ -27,7 +27,9 @@ describe('a turn whose worker is killed while workers of its organization run it
   it('continues on another one, and each call has run once and has one result', () =>
     withService({ worker: false }, async (service) => {
       const key = newQueueKey()
-      expect((await call(service.url, 'PUT', `/v1/task-queues/${task_queue}`, { key })).status).toBe(200)
+      expect((await call(service.url, 'PUT', `/v1/task-queues/${task_queue}`, { encryption_key: key })).status).toBe(
+        200,
+      )
       const worker = await startToolWorker(service, task_queue, key, { workflows: true })
       const killed = await startWorkerProcess(service)
       const id = await createScriptedSession(service.url, [{ tool_calls }, { text: 'Done.' }], { tools })
@@ -49,7 +51,8 @@ describe('a turn whose worker is killed while workers of its organization run it
         ])
         expect(worker.runs.map(({ tool }) => tool)).toEqual(['report'])
         expect((await client.workflow.count(`WorkflowId = '${child}'`)).count).toBe(1)
-        const running = async () => (await client.workflow.count(`ExecutionStatus = 'Running'`)).count
+        const own = `(WorkflowId = '${turnId}' OR WorkflowId = '${child}') AND ExecutionStatus = 'Running'`
+        const running = async () => (await client.workflow.count(own)).count
         await waitFor(async () => (await running()) === 0, 'all workflows to end')
         await survivor.stop()
       })

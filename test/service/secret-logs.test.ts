@@ -82,7 +82,7 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
   const schedule = { name: TEXT, description: TEXT, cron_expression: '0 0 1 1 *', target }
   const plain = { ...schedule, name: 'Existing', target: { type: 'activity', name: 'noop' } }
   const secret = `whsec_${Buffer.from(TEXT.padEnd(32, '!')).toString('base64')}`
-  const key = Buffer.alloc(32, TEXT).toString('base64')
+  const encryption_key = Buffer.alloc(32, TEXT).toString('base64')
   const webhook = { url: `https://hooks.example/${TEXT}`, events: ['turn.completed'], secret }
   const { id: scheduleId } = (await call(url, 'POST', '/v1/durable/schedules', plain, own.headers)).body
   const { id: serverId } = (await call(url, 'POST', '/v1/mcp-servers', kept, own.headers)).body
@@ -109,7 +109,7 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
       () => post('/v1/durable/schedules', schedule, { ...own.headers, 'Idempotency-Key': 'scheduled' }),
     ],
     ['schedules', () => call(url, 'PATCH', `/v1/durable/schedules/${scheduleId}`, schedule, own.headers)],
-    ['task_queues', () => call(url, 'PUT', `/v1/task-queues/${TEXT}`, { key }, own.headers)],
+    ['task_queues', () => call(url, 'PUT', '/v1/task-queues/warehouse', { encryption_key }, own.headers)],
     ['webhooks', () => post('/v1/webhooks', webhook, own.headers)],
     ['idempotency_keys', () => post('/v1/webhooks', webhook, { ...own.headers, 'Idempotency-Key': 'told' })],
     ['agents', () => post('/v1/agents', agent, headers)],

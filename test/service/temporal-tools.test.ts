@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => worker.stop())
 
 const register = (target: Organization, name: string, key: string) =>
-  call(target, 'PUT', `/v1/task-queues/${name}`, { key })
+  call(target, 'PUT', `/v1/task-queues/${name}`, { encryption_key: key })
 
 const tool = (name: string, more: object = {}) => ({
   type: 'temporal',
@@ -91,7 +91,7 @@ describe('task queues', () => {
   it.each([
     ['a name with a slash, as queues of processes have', 'agents%2Fabc', undefined, /task_queue: must be 1 to 128/],
     ["a queue of Temporal's own", 'temporal-sys-per-ns-tq', undefined, /is a queue of the service itself/],
-    ['a short key', 'short', 'c2hvcnQ=', /^key: must be 32 random bytes in base64/],
+    ['a short key', 'short', 'c2hvcnQ=', /^encryption_key: must be 32 random bytes in base64/],
   ])('are refused: %s', async (_, name, key, message) => {
     expectError(await register(api, name, key ?? newQueueKey()), 400, message)
   })

@@ -29,7 +29,7 @@ afterAll(() => {
 /** Registers a task queue and runs the example's worker on it. */
 async function startExample(task_queue: string, program: string, args: string[]): Promise<void> {
   const key = newQueueKey()
-  expect((await call(api, 'PUT', `/v1/task-queues/${task_queue}`, { key })).status).toBe(200)
+  expect((await call(api, 'PUT', `/v1/task-queues/${task_queue}`, { encryption_key: key })).status).toBe(200)
   const env = { ...process.env, TASK_QUEUE: task_queue, TASK_QUEUE_KEY: key }
   const worker = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   workers.push(worker)

@@ -123,7 +123,7 @@ export async function createOwner(url: string): Promise<Owner> {
   const { id: budget } = await ask('POST', '/v1/budgets', { scope: 'organization', limit_usd: '1000' })
   const webhooks = await addWebhook(ask, mark)
   const taskQueue = `queue-${mark}`
-  await ask('PUT', `/v1/task-queues/${taskQueue}`, { key: Buffer.alloc(32, mark).toString('base64') })
+  await ask('PUT', `/v1/task-queues/${taskQueue}`, { encryption_key: Buffer.alloc(32, mark).toString('base64') })
   return {
     ids: {
       ...models,

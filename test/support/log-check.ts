@@ -17,7 +17,7 @@ const SECRETS = {
   "a webhook's secret": /\bwhsec_[\w+/]/,
   'a cookie': /\b(access_token|refresh_token|oauth_sign_in)=|cookie\\*"\s*:/i,
   'a field that has a secret':
-    /("token|password|access_token|refresh_token|secret|client_secret|code_verifier|authorization|api_key)\\*"\s*:\s*\\*"[^"\\]/i,
+    /("token|password|access_token|refresh_token|secret|client_secret|code_verifier|authorization|api_key|encryption_key)\\*"\s*:\s*\\*"[^"\\]/i,
 } as const
 
 /** Minimum length of a known secret. Shorter ones may be ordinary words. */

@@ -411,7 +411,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/durable/executions/{execution_id}': (_, other) => [{ path: other }],
   'GET /v1/task-queues': () => [list()],
   'PUT /v1/task-queues/{task_queue}': (_, other) => [
-    { path: other, body: { key: QUEUE_KEY }, succeeds: true, creates: true },
+    { path: other, body: { encryption_key: QUEUE_KEY }, succeeds: true, creates: true },
   ],
   'DELETE /v1/task-queues/{task_queue}': (_, other) => [{ path: other }],
   'GET /v1/webhooks': () => [list()],

@@ -8,6 +8,7 @@ import { buildPlatform, type Platform } from '../../platform/wiring/build.ts'
 import type { RunningWorker } from '../../worker/worker.ts'
 import { cloneDatabase } from './database.ts'
 import { andPrint, createLogCheck, type LogCheck } from './log-check.ts'
+import { closeRuntime, openRuntime } from './native-runtime.ts'
 import { secretsOf } from './secrets.ts'
 import { withClient } from './temporal.ts'
 
@@ -42,30 +43,6 @@ export type TestOptions = {
 }
 
 let number = 0
-
-/**
- * Number of workers that use the file's one native runtime. The last to stop shuts it down, because Jest cannot exit
- * otherwise.
- */
-let runtimes = 0
-let installed: Promise<void> | undefined
-let closed: Promise<void> = Promise.resolve()
-async function openRuntime(): Promise<void> {
-  runtimes++
-  installed ??= closed.then(installRuntime)
-  await installed
-}
-async function installRuntime(): Promise<void> {
-  const { Runtime } = await import('@temporalio/worker')
-  const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
-  Runtime.install({ shutdownSignals: [], logger: silent, telemetryOptions: { logging: { forward: {} } } })
-}
-async function closeRuntime(): Promise<void> {
-  if (--runtimes > 0) return
-  installed = undefined
-  closed = import('@temporalio/worker').then(({ Runtime }) => Runtime.instance().shutdown())
-  await closed
-}
 
 /** Starts the whole service in this process, with its own database, Redis prefix and task queue. */
 export async function startService(options: TestOptions = {}): Promise<TestService> {

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { CancelledFailure, Context, heartbeat, sleep } from '@temporalio/activity'
 import { ApplicationFailure } from '@temporalio/common'
-import { NativeConnection, Runtime, Worker } from '@temporalio/worker'
+import { NativeConnection, Worker } from '@temporalio/worker'
 import { createCodec } from '../../examples/temporal-worker-typescript/codec.ts'
+import { closeRuntime, openRuntime } from './native-runtime.ts'
 import type { TemporalPlace } from './temporal.ts'
 
-const silent = { log() {}, trace() {}, debug() {}, info() {}, warn() {}, error() {} }
 const fileOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 
 /** What the activities of a worker were given and met, oldest first. */
@@ -80,7 +80,7 @@ export async function startToolWorker(
   key: string | undefined,
   { workflows = false } = {},
 ): Promise<ToolWorker> {
-  if (Runtime._instance === undefined) Runtime.install({ shutdownSignals: [], logger: silent })
+  await openRuntime()
   const runs: ToolRun[] = []
   const connection = await NativeConnection.connect({
     address: config?.TEMPORAL_ADDRESS ?? process.env.TEMPORAL_ADDRESS ?? '',
@@ -109,6 +109,7 @@ export async function startToolWorker(
       if (worker.getState() === 'RUNNING') worker.shutdown()
       await running
       await connection.close()
+      await closeRuntime()
     },
   }
 }

@@ -21,7 +21,7 @@ export async function putTaskQueue(
   deps: Deps,
   actor: Actor,
   name: string,
-  { key }: PutTaskQueueRequest,
+  { encryption_key }: PutTaskQueueRequest,
 ): Promise<TaskQueue> {
   if (name === deps.ownTaskQueue || name.toLowerCase().startsWith(OF_TEMPORAL)) {
     throw invalid(`task_queue: "${name}" is a queue of the service itself or of Temporal; choose another name`)
@@ -32,7 +32,7 @@ export async function putTaskQueue(
     const before = await tx.taskQueue.findFirst({ where: { name, organizationId }, select: { id: true } })
     if (before === null) await requirePlace(tx, organizationId)
     const id = before?.id ?? newUuid()
-    const stored = { key: encryptKey(deps, id, key), updatedAt: new Date() }
+    const stored = { key: encryptKey(deps, id, encryption_key), updatedAt: new Date() }
     const create = { id, organizationId, name, ...stored }
     const row = await tx.taskQueue.upsert({ where: { id }, create, update: stored })
     await audit(tx, actor, { action: 'task_queue.register', target: id, details: { name } })

@@ -123,7 +123,7 @@ async function playCancelled(url: string, steps: object[], agent: object = {}): 
 /** A worker of the organization runs activities, and workflows if their names say that they wait. A hanging turn is cancelled. */
 async function playTemporalTools(url: string, service: TestService, names: string[]): Promise<string> {
   const [task_queue, key] = ['warehouse', newQueueKey()]
-  await expectOk(call(url, 'PUT', `/v1/task-queues/${task_queue}`, { key }))
+  await expectOk(call(url, 'PUT', `/v1/task-queues/${task_queue}`, { encryption_key: key }))
   const worker = await startToolWorker(service, task_queue, key, { workflows: true })
   const tool = { type: 'temporal', description: 'Does it.', parameters: { type: 'object' }, task_queue }
   const tools = names.map((name) => ({ ...tool, name, [name.startsWith('wait') ? 'workflow' : 'activity']: name }))
