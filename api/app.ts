@@ -47,6 +47,7 @@ import { organizationEventRoutes } from './routes/organization-events.ts'
 import { organizationRoutes } from './routes/organizations.ts'
 import { runRoutes } from './routes/runs.ts'
 import { scheduleRoutes } from './routes/schedules.ts'
+import { secretRoutes } from './routes/secrets.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { skillRoutes } from './routes/skills.ts'
 import { storageRoutes } from './routes/storage.ts'
@@ -109,6 +110,7 @@ export function createApp(deps: Deps, options: AppOptions): Koa {
   llmProviderRoutes(handle, deps)
   llmModelRoutes(handle, deps)
   mcpServerRoutes(handle, deps)
+  secretRoutes(handle, deps)
   imageRoutes(handle, deps)
   fileRoutes(handle, deps)
   storageRoutes(handle, deps)

@@ -157,6 +157,7 @@ export const agentEndpoints = group(
       bodyLimitBytes: AGENT_BODY_BYTES,
       creates: true,
       responses: { 201: Agent, 200: Agent },
+      errors: [422],
     },
     import: {
       operationId: 'importAgent',
@@ -171,6 +172,7 @@ export const agentEndpoints = group(
       bodyLimitBytes: AGENT_BODY_BYTES,
       creates: true,
       responses: { 201: Agent },
+      errors: [422],
     },
     preview: {
       operationId: 'previewAgent',
@@ -180,6 +182,7 @@ export const agentEndpoints = group(
       body: PreviewAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
       responses: { 200: AgentPreviewResponse },
+      errors: [422],
     },
     get: {
       operationId: 'getAgent',
@@ -199,7 +202,7 @@ export const agentEndpoints = group(
       params: AgentPath,
       body: CreateAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
-      errors: [409],
+      errors: [409, 422],
       responses: { 200: Agent, 201: Agent },
     },
     patch: {
@@ -211,7 +214,7 @@ export const agentEndpoints = group(
       params: AgentPath,
       body: UpdateAgentRequest,
       bodyLimitBytes: AGENT_BODY_BYTES,
-      errors: [409],
+      errors: [409, 422],
       responses: { 200: Agent },
     },
     archive: {

@@ -16,6 +16,7 @@ const ACTIONS = {
   member: ['join', 'update', 'remove'],
   organization: ['create', 'update', 'delete'],
   schedule: ['create', 'update', 'delete', 'trigger'],
+  secret: ['put', 'delete'],
   session: ['update', 'delete'],
   skill: ['create', 'update', 'delete'],
   task_queue: ['register', 'delete'],

@@ -23,6 +23,7 @@ import { organizationEventEndpoints } from './organization-events.ts'
 import { organizationEndpoints } from './organizations.ts'
 import { runEndpoints } from './runs.ts'
 import { executionEndpoints, scheduleEndpoints } from './schedules.ts'
+import { secretEndpoints } from './secrets.ts'
 import { sessionEndpoints } from './sessions.ts'
 import { skillEndpoints } from './skills.ts'
 import { storageEndpoints } from './storage.ts'
@@ -52,6 +53,7 @@ export const endpoints: Endpoint[] = [
   skillEndpoints,
   mcpServerEndpoints,
   taskQueueEndpoints,
+  secretEndpoints,
   llmProviderEndpoints,
   llmModelEndpoints,
   scheduleEndpoints,

@@ -90,6 +90,7 @@ export const llmProviderEndpoints = group(
       body: CreateLlmProviderRequest,
       creates: true,
       responses: { 201: LlmProvider },
+      errors: [422],
     },
     get: {
       operationId: 'getProvider',
@@ -108,6 +109,7 @@ export const llmProviderEndpoints = group(
       params,
       body: UpdateLlmProviderRequest,
       responses: { 200: LlmProvider },
+      errors: [422],
     },
     delete: {
       operationId: 'deleteProvider',

@@ -56,7 +56,8 @@ const apiKey = textUpTo(MAX_HEADER_VALUE_BYTES)
   .meta({ description: 'Sent as a bearer token. Stored encrypted and never shown.' })
 
 const headers = SentHeaders.meta({
-  description: 'Sent with each request to the server. Values are stored encrypted and never shown.',
+  description:
+    'Sent with each request to the server. Values are stored encrypted and never shown; {{secret:NAME}} in one is a secret of the organization.',
 })
 
 const url = textUpTo(MAX_URL_BYTES).meta({ description: 'Public http or https address of the MCP endpoint.' })
@@ -114,6 +115,7 @@ export const mcpServerEndpoints = group(
       body: CreateMcpServerRequest,
       creates: true,
       responses: { 201: McpServer },
+      errors: [422],
     },
     get: {
       operationId: 'getMcpServer',
@@ -132,7 +134,7 @@ export const mcpServerEndpoints = group(
       params,
       body: UpdateMcpServerRequest,
       responses: { 200: McpServer },
-      errors: [409],
+      errors: [409, 422],
     },
     delete: {
       operationId: 'deleteMcpServer',

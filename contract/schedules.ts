@@ -202,6 +202,7 @@ export const scheduleEndpoints = group(
       body: CreateScheduleRequest,
       creates: true,
       responses: { 201: Schedule },
+      errors: [422],
     },
     get: {
       operationId: 'getSchedule',
@@ -220,7 +221,7 @@ export const scheduleEndpoints = group(
       params,
       body: UpdateScheduleRequest,
       responses: { 200: Schedule },
-      errors: [409],
+      errors: [409, 422],
     },
     delete: {
       operationId: 'deleteSchedule',

@@ -154,6 +154,7 @@ export const sessionEndpoints = group(
       bodyOptional: true,
       creates: true,
       responses: { 201: Session },
+      errors: [422],
     },
     get: {
       operationId: 'getSession',
@@ -173,6 +174,7 @@ export const sessionEndpoints = group(
       params: SessionPath,
       body: UpdateSessionRequest,
       responses: { 200: Session },
+      errors: [422],
     },
     delete: {
       operationId: 'deleteSession',

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { AgentLimits } from '../../contract/agents.ts'
 import type { AgentId, ModelId, ModelRef } from '../../contract/kit/ids.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
@@ -9,6 +10,8 @@ import { asUuid, toId } from '../kit/ids.ts'
 import { readModel, readModelsNamed } from '../models/llm/read-models.ts'
 import { checkScript } from '../models/llm/simulator/llmsim-script.ts'
 import { askedSession } from '../tools/agents/capability.ts'
+import { webFetch } from '../tools/capabilities/builtin/web-fetch.ts'
+import { checkWebFetch } from '../tools/capabilities/builtin/web-fetch-headers.ts'
 import type { Capability } from '../tools/capabilities/capability.ts'
 import { toolChoiceOf } from '../tools/capabilities/server-config.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
@@ -154,6 +157,7 @@ export async function checkCapabilities(
     if (ref.startsWith('agent:') && askedSession(config) === undefined)
       throw invalid(`${field}: must be {"session": "new"}, {"session": "same"} or nothing for an agent`)
   }
+  await checkConfigs(deps, organizationId, capabilities ?? [], before)
   const known = await readCapabilities(deps, organizationId, capabilities ?? [])
   const kept = new Set(before.map(({ ref }) => ref))
   for (const { ref } of capabilities ?? []) {
@@ -169,6 +173,19 @@ export async function checkCapabilities(
     }
   }
   return known
+}
+
+/** Checks configurations that name secrets, except the ones in `before`, whose secrets may have been deleted. */
+async function checkConfigs(
+  { db }: Below,
+  organizationId: string,
+  capabilities: AgentCapabilityConfig[],
+  before: AgentCapabilityConfig[],
+): Promise<void> {
+  for (const [position, one] of capabilities.entries()) {
+    if (one.ref !== webFetch.id || before.some((other) => isDeepStrictEqual(one, other))) continue
+    await checkWebFetch(db, organizationId, one.config, `capabilities.${position}.config`)
+  }
 }
 
 /** Returns a hint with the right ref when a ref has the name of an MCP server or a skill instead of its UUID. */

@@ -35,6 +35,13 @@ export function mergeHeaders(
   return Object.fromEntries(merged)
 }
 
+/** Headers that frame a message or belong to the connection, and the Idempotency-Key, which the service sets. */
+const OF_SERVICE =
+  /^(accept-encoding|connection|content-encoding|content-length|expect|host|idempotency-key|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/
+
+/** Tells whether the service itself sets a header of its requests, by its lower-case name. */
+export const isOfService = (name: string): boolean => OF_SERVICE.test(name)
+
 /** Tells whether any stored value is kept. */
 export const keepsValues = (given: Record<string, string>): boolean => Object.values(given).includes(MASK)
 

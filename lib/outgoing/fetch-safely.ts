@@ -11,6 +11,8 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 export type OutgoingRequest = {
   method?: string
   headers?: Record<string, string>
+  /** Headers that may have secrets: dropped when a redirect leaves the origin of the URL. */
+  ownHeaders?: Record<string, string>
   signal?: AbortSignal
   /** Size limit of the body after decompression; the rest is cut off. Default 5 MiB. */
   maxBytes?: number
@@ -24,8 +26,8 @@ export type OutgoingRequest = {
 export type OutgoingAnswer = { status: number; url: string; contentType: string; body: Buffer; truncated: boolean }
 
 /**
- * Fetches a URL from an untrusted source. Throws `OutgoingError`, or the signal's reason when `signal` aborts. Headers
- * are also sent to any host that a redirect names, so they must not contain secrets.
+ * Fetches a URL from an untrusted source. Throws `OutgoingError`, or the signal's reason when `signal` aborts. `headers`
+ * are also sent to any host that a redirect names, so they must not contain secrets; `ownHeaders` may.
  */
 export async function fetchSafely(
   options: GuardOptions,
@@ -52,7 +54,14 @@ export async function fetchSafely(
 async function follow(
   options: GuardOptions,
   start: URL,
-  { method: startMethod = 'GET', headers = {}, signal, maxBytes = 5 * MiB, maxRedirects = 5 }: OutgoingRequest,
+  {
+    method: startMethod = 'GET',
+    headers = {},
+    ownHeaders = {},
+    signal,
+    maxBytes = 5 * MiB,
+    maxRedirects = 5,
+  }: OutgoingRequest,
   dispatcher: Dispatcher,
 ): Promise<OutgoingAnswer> {
   const traceparent = options.traceparent?.()
@@ -63,16 +72,19 @@ async function follow(
   }
   let url = start
   let method = startMethod
+  let own = ownHeaders
   for (let redirects = 0; ; redirects++) {
     checkAddress(options, url)
-    const answer = await send(url, { method, headers: marked, signal, dispatcher, redirect: 'manual' })
+    const answer = await send(url, { method, headers: { ...marked, ...own }, signal, dispatcher, redirect: 'manual' })
     const location = answer.headers.get('location')
     if (location === null || !REDIRECTS.includes(answer.status)) return readAnswer(url, answer, maxBytes)
     await answer.body?.cancel()
     if (redirects === maxRedirects) {
       throw new OutgoingError('too_many_redirects', `The address redirects more than ${maxRedirects} times.`)
     }
-    url = parseUrl(location, url)
+    const next = parseUrl(location, url)
+    if (next.origin !== url.origin) own = {}
+    url = next
     if (answer.status === 303 && method !== 'HEAD') method = 'GET'
   }
 }

@@ -1,3 +1,4 @@
+import { ORGANIZATION_SECRETS } from '../../domain/kit/organization-secrets/column.ts'
 import type { EncryptedColumn } from '../../domain/kit/secrets.ts'
 import { PROVIDER_KEYS } from '../../domain/models/llm-providers/stored-key.ts'
 import { WEBHOOK_SECRETS } from '../../domain/organization-events/webhooks/secrets.ts'
@@ -20,6 +21,7 @@ export const encryptedColumns: readonly EncryptedColumn[] = [
   SCHEDULE_HEADERS,
   WEBHOOK_SECRETS,
   TASK_QUEUE_KEYS,
+  ORGANIZATION_SECRETS,
 ]
 
 /**

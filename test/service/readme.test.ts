@@ -38,6 +38,7 @@ beforeAll(async () => {
     ['http://127.0.0.1:3001/mcp', server.url],
     ['127.0.0.1:9303', service.config.TEMPORAL_ADDRESS],
     ['../../examples/', `${path.resolve('examples')}/`],
+    ['"127.0.0.1:3001"', `"${new URL(server.url).host}"`],
     // A schedule that runs each minute takes one.
     ['"* * * * *', '"$((10#$(date -d "+6 sec" +%S))) * * * * *'],
     ['/tmp/', `${folder}/`],

@@ -103,6 +103,10 @@ async function failingRequests(): Promise<[table: string, request: Request][]> {
     ['mcp_servers', () => post('/v1/mcp-servers', server, own.headers)],
     ['idempotency_keys', () => post('/v1/mcp-servers', server, { ...own.headers, 'Idempotency-Key': 'server' })],
     ['mcp_servers', () => call(url, 'PATCH', `/v1/mcp-servers/${serverId}`, server, own.headers)],
+    [
+      'organization_secrets',
+      () => call(url, 'PUT', '/v1/secrets/A', { value: TEXT, hosts: ['a.example'] }, own.headers),
+    ],
     ['schedules', () => post('/v1/durable/schedules', schedule, own.headers)],
     [
       'idempotency_keys',

@@ -124,6 +124,7 @@ export async function createOwner(url: string): Promise<Owner> {
   const webhooks = await addWebhook(ask, mark)
   const taskQueue = `queue-${mark}`
   await ask('PUT', `/v1/task-queues/${taskQueue}`, { encryption_key: Buffer.alloc(32, mark).toString('base64') })
+  await ask('PUT', `/v1/secrets/${database}`, { value: mark, hosts: [`${mark}.example.com`] })
   return {
     ids: {
       ...models,

@@ -306,6 +306,11 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: {} },
   ],
   'DELETE /v1/mcp-servers/{server_id}': (_, other) => [{ path: other }],
+  'GET /v1/secrets': () => [list()],
+  'PUT /v1/secrets/{name}': (_, other) => [
+    { path: other, body: { value: 'taken', hosts: ['example.com'] }, succeeds: true, creates: true },
+  ],
+  'DELETE /v1/secrets/{name}': (_, other) => [{ path: other }],
   'GET /v1/images': () => [list(), list({ offset: '0', limit: '1000' })],
   'POST /v1/images': (_, other) => [
     {

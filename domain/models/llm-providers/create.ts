@@ -11,7 +11,7 @@ import { MASK } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
 import { checkBaseUrl } from './check.ts'
 import { getProvider } from './read.ts'
-import { encryptKey } from './stored-key.ts'
+import { checkKey, keyColumns, urlOf } from './stored-key.ts'
 
 /** Adds a provider. Throws `invalid` for a forbidden address, and `conflict` beyond the quota. */
 export async function createProvider(
@@ -25,13 +25,16 @@ export async function createProvider(
   const { id } = await createOnce(attempt, {
     find: (id) => deps.db.llmProvider.findUnique({ where: { organizationId_id: { organizationId, id } } }),
     insert: async (id) => {
+      const baseUrl = await checkBaseUrl(deps, input.base_url ?? '')
+      const key = input.api_key ?? ''
+      await checkKey(deps.db, organizationId, key, urlOf({ type: input.provider_type, baseUrl }))
       const data = {
         id,
         organizationId,
         name: input.name,
         type: input.provider_type,
-        baseUrl: await checkBaseUrl(deps, input.base_url ?? ''),
-        apiKey: encryptKey(deps, organizationId, id, input.api_key ?? ''),
+        baseUrl,
+        ...keyColumns(deps, organizationId, id, key),
       }
       return deps.db.$transaction((tx) => insertWithin(deps, tx, actor, data))
     },

@@ -1,3 +1,4 @@
+import { SecretRefused } from '../../kit/organization-secrets/resolve.ts'
 import { UnreadableSecret } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
 import type { CatalogueModel } from '../llm/catalogue.ts'
@@ -13,6 +14,7 @@ export function openModel(deps: Deps, organizationId: string, model: CatalogueMo
     return open(deps, organizationId, model)
   } catch (error) {
     if (error instanceof UnreadableSecret && error.isDamaged) return failing(`${damagedKey(model.provider)}.`)
+    if (error instanceof SecretRefused) return failing(error.message)
     throw error
   }
 }

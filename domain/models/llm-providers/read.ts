@@ -35,9 +35,16 @@ export async function findProvider(
 ): Promise<FoundProvider | undefined> {
   const row = await deps.db.llmProvider.findUnique({ where: { organizationId_id: { organizationId, id } } })
   const predefined = deps.models.predefined.find((known) => known.id === id)
-  const provider = mergeProvider(predefined, row ?? undefined)
+  const provider = mergeProvider(
+    predefined,
+    row === null ? undefined : { ...row, keySecret: await readKeySecret(deps, row) },
+  )
   return provider && { provider, row: row ?? undefined, predefined }
 }
+
+/** Reads the secret that a provider's key names. */
+const readKeySecret = async ({ db }: Deps, { organizationId, keySecretName: name }: ProviderRow) =>
+  name === null ? null : db.organizationSecret.findUnique({ where: { organizationId_name: { organizationId, name } } })
 
 /**
  * Locks a provider's row against other changes of the provider's models. A predefined provider gets its row here, when

@@ -6,6 +6,7 @@ import type { Actor } from '../../kit/actor.ts'
 import { audit } from '../../kit/audit/entry.ts'
 import { badGateway, conflict, quotaExceeded, tooMany } from '../../kit/errors.ts'
 import { newUuid } from '../../kit/ids.ts'
+import { SecretRefused } from '../../kit/organization-secrets/resolve.ts'
 import { UnreadableSecret } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
 import { ModelError } from '../llm/model.ts'
@@ -62,6 +63,7 @@ async function readList(deps: Deps, { organizationId }: Actor, found: FoundProvi
     })
   } catch (error) {
     if (error instanceof UnreadableSecret && error.isDamaged) throw conflict(damagedKey(provider))
+    if (error instanceof SecretRefused) throw conflict(error.message)
     throw error instanceof ModelError ? badGateway(error.message) : error
   }
 }

@@ -6,10 +6,9 @@ import { audit, audited, givenFields } from '../../kit/audit/entry.ts'
 import { invalid, notFound } from '../../kit/errors.ts'
 import { MASK } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
-import { PUBLIC_URLS } from '../llm/providers/public-urls.ts'
 import { checkBaseUrl } from './check.ts'
 import { type FoundProvider, getProvider, lockProvider, requireProvider } from './read.ts'
-import { encryptKey } from './stored-key.ts'
+import { checkKey, keyColumns, urlOf } from './stored-key.ts'
 
 /**
  * Changes a provider, from the next model call on. Throws `not_found`, and `invalid` for a forbidden address, for a new
@@ -58,8 +57,9 @@ async function updateOwn(
     const row = await tx.llmProvider.findUniqueOrThrow({ where })
     const connection = { type: input.provider_type ?? undefined, baseUrl }
     if (key === undefined) refuseOtherServer(row, connection)
-    const apiKey = key === undefined ? undefined : encryptKey(deps, organizationId, id, key)
-    await tx.llmProvider.update({ where, data: { ...changesOf(input), ...connection, apiKey } })
+    else await checkKey(tx, organizationId, key, urlOf(mergeConnection(row, connection)))
+    const keys = key === undefined ? {} : keyColumns(deps, organizationId, id, key)
+    await tx.llmProvider.update({ where, data: { ...changesOf(input), ...connection, ...keys } })
     await audit(tx, actor, { action: 'llm_provider.update', target: id, details: givenFields(input) })
   })
 }
@@ -67,15 +67,19 @@ async function updateOwn(
 type Connection = { type?: LlmProviderType | undefined; baseUrl?: string | null | undefined }
 
 /** Throws `invalid` for a change that would send the stored key to another server, where its reader would see it. */
-function refuseOtherServer({ apiKey, type, baseUrl }: ProviderRow, changes: Connection): void {
-  if (apiKey === null || type === null) return
-  const after = { type: changes.type ?? type, baseUrl: changes.baseUrl === undefined ? baseUrl : changes.baseUrl }
-  if (serverOf(after) === serverOf({ type, baseUrl })) return
+function refuseOtherServer(row: ProviderRow, changes: Connection): void {
+  if (row.apiKey === null || originOf(mergeConnection(row, changes)) === originOf(mergeConnection(row, {}))) return
   throw invalid('api_key: is required with another server, because the stored key is for the previous one')
 }
 
-function serverOf({ type, baseUrl }: { type: LlmProviderType; baseUrl: string | null }): string | undefined {
-  const url = baseUrl ?? (type === 'llmsim' ? undefined : PUBLIC_URLS[type])
+/** Returns type and address of a provider after changes. Only predefined providers have rows without a type. */
+const mergeConnection = ({ type, baseUrl }: ProviderRow, changes: Connection) => ({
+  type: changes.type ?? type ?? 'llmsim',
+  baseUrl: changes.baseUrl === undefined ? baseUrl : changes.baseUrl,
+})
+
+function originOf(connection: ReturnType<typeof mergeConnection>): string | undefined {
+  const url = urlOf(connection)
   return url === undefined ? undefined : new URL(url).origin
 }
 

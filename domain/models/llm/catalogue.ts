@@ -1,9 +1,13 @@
 import type { LlmProviderType } from '../../../contract/llm-providers.ts'
 import type { LlmModel as ModelRow, LlmProvider as ProviderRow } from '../../../prisma/generated/client.ts'
+import type { UsableSecret } from '../../kit/organization-secrets/resolve.ts'
 import type { PredefinedModel, PredefinedProvider } from './predefined.ts'
 
 /** Columns of a provider's row that decide whether and how it is used. */
-export type StoredProvider = Pick<ProviderRow, 'id' | 'name' | 'type' | 'baseUrl' | 'apiKey' | 'status'>
+export type StoredProvider = Pick<ProviderRow, 'id' | 'name' | 'type' | 'baseUrl' | 'apiKey' | 'status'> & {
+  /** Secret of the organization that the key names. */
+  keySecret?: UsableSecret | null
+}
 /** Columns of a model's row that decide whether and how it is used. */
 export type StoredModel = Pick<ModelRow, 'id' | 'providerId' | 'name' | 'displayName' | 'status'>
 
@@ -17,6 +21,8 @@ export type Provider = {
   apiKey: string | undefined
   /** Key of the organization, encrypted. */
   storedKey: Uint8Array | null
+  /** Secret of the organization that the stored key names, if it exists. */
+  keySecret: UsableSecret | null
   isActive: boolean
   isPredefined: boolean
 }
@@ -32,12 +38,20 @@ export const changeProvider = (predefined: PredefinedProvider, row: StoredProvid
   baseUrl: predefined.baseUrl,
   apiKey: predefined.apiKey,
   storedKey: null,
+  keySecret: null,
   isActive: row?.status !== 'disabled',
   isPredefined: true,
 })
 
 /** Returns an organization's own provider. Undefined for the row of a provider that is no longer predefined. */
-export const ownProvider = ({ type, name, baseUrl, apiKey, ...row }: StoredProvider): Provider | undefined =>
+export const ownProvider = ({
+  type,
+  name,
+  baseUrl,
+  apiKey,
+  keySecret,
+  ...row
+}: StoredProvider): Provider | undefined =>
   type === null || name === null
     ? undefined
     : {
@@ -47,6 +61,7 @@ export const ownProvider = ({ type, name, baseUrl, apiKey, ...row }: StoredProvi
         baseUrl: baseUrl ?? undefined,
         apiKey: undefined,
         storedKey: apiKey,
+        keySecret: keySecret ?? null,
         isActive: row.status !== 'disabled',
         isPredefined: false,
       }

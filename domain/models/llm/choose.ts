@@ -1,4 +1,5 @@
 import { Prisma } from '../../../prisma/generated/client.ts'
+import type { UsableSecret } from '../../kit/organization-secrets/resolve.ts'
 import {
   type CatalogueModel,
   findPredefined,
@@ -9,11 +10,13 @@ import {
 } from './catalogue.ts'
 import type { PredefinedProvider } from './predefined.ts'
 
+type KeySecret = (Omit<UsableSecret, 'value'> & { value: string }) | null
+
 /** An organization's stored models and providers to choose from. Keys are in base64. */
 export type Stored = {
   defaultModelId: string | null
   models: StoredModel[] | null
-  providers: (Omit<StoredProvider, 'apiKey'> & { apiKey: string | null })[] | null
+  providers: (Omit<StoredProvider, 'apiKey' | 'keySecret'> & { apiKey: string | null; keySecret?: KeySecret })[] | null
 }
 
 /**
@@ -32,7 +35,9 @@ export const storedSql = (predefined: PredefinedProvider[], ids: Prisma.Sql[]): 
     'providers', (
       SELECT json_agg(json_build_object(
         'id', p.id, 'name', p.name, 'type', p.type, 'baseUrl', p.base_url, 'apiKey', encode(p.api_key, 'base64'),
-        'status', p.status))
+        'status', p.status, 'keySecret', (
+          SELECT json_build_object('name', k.name, 'hosts', k.hosts, 'value', encode(k.value, 'base64'))
+          FROM organization_secrets k WHERE k.organization_id = o.id AND k.name = p.key_secret_name)))
       FROM llm_providers p WHERE p.organization_id = o.id
         AND (p.id = ANY (${predefined.map(({ id }) => id)}::uuid[]) OR p.id IN (SELECT m.provider_id FROM llm_models m WHERE ${wanted}))
     )
@@ -51,7 +56,11 @@ export function findModel(
   const providerRow = stored.providers?.find(({ id }) => id === providerId)
   const provider = mergeProvider(
     predefined.find(({ id }) => id === providerId),
-    providerRow && { ...providerRow, apiKey: fromBase64(providerRow.apiKey) },
+    providerRow && {
+      ...providerRow,
+      apiKey: fromBase64(providerRow.apiKey),
+      keySecret: providerRow.keySecret && { ...providerRow.keySecret, value: fromBase64(providerRow.keySecret.value) },
+    },
   )
   return provider && mergeModel(known?.model, row, provider)
 }
@@ -73,4 +82,8 @@ export function chooseModel(
   return undefined
 }
 
-const fromBase64 = (text: string | null) => (text === null ? null : new Uint8Array(Buffer.from(text, 'base64')))
+function fromBase64(text: string): Uint8Array<ArrayBuffer>
+function fromBase64(text: string | null): Uint8Array<ArrayBuffer> | null
+function fromBase64(text: string | null): Uint8Array<ArrayBuffer> | null {
+  return text === null ? null : new Uint8Array(Buffer.from(text, 'base64'))
+}

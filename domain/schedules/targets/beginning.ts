@@ -11,16 +11,18 @@ const READ_MS = 2000
 const MAX_FORM_FACTOR = 6
 
 /**
- * Reads the beginning of an answer's body, without the values of headers that the server may repeat, and drops the rest.
+ * Reads the beginning of an answer's body, without the values of headers and the secrets in them, which the server may
+ * repeat, and drops the rest.
  * Never rejects: a body that breaks off ends there.
  */
 export async function readBeginning(
   body: ReadableStream<Uint8Array> | null,
   headers: Record<string, string>,
+  secrets: string[] = [],
 ): Promise<string> {
   const longest = Math.max(0, ...Object.values(headers).map(({ length }) => length))
   const bytes = await readBytes(body, KEPT_BYTES + MAX_FORM_FACTOR * longest)
-  const redact = createRedaction({ apiKey: undefined, headers })
+  const redact = createRedaction({ apiKey: undefined, headers, secrets })
   const whole = redact(bytes.toString())
   const kept = redact(bytes.subarray(0, characterStart(bytes, KEPT_BYTES)).toString())
   // A value was cut where the texts begin to differ.

@@ -5,7 +5,8 @@ import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { checkCalledUrl } from '../../kit/called-url.ts'
 import { invalid } from '../../kit/errors.ts'
-import { maskHeaders, mergeHeaders } from '../../kit/sent-headers.ts'
+import { checkReferences, namingHeaders } from '../../kit/organization-secrets/check.ts'
+import { isOfService, maskHeaders, mergeHeaders } from '../../kit/sent-headers.ts'
 import type { Deps } from '../deps.ts'
 import type { HttpRequestInput } from './inputs.ts'
 import { type CheckedInput, parseInput } from './target.ts'
@@ -15,10 +16,6 @@ const MAX_BODY_BYTES = 256 * 1024
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 const WITHOUT_BODY = ['GET', 'HEAD']
 const HEADERS_FIELD = 'target.input.headers'
-
-/** Headers that frame a message or belong to the connection, and the Idempotency-Key, which the service sets. */
-const RESERVED =
-  /^(accept-encoding|connection|content-encoding|content-length|expect|host|idempotency-key|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/
 
 const method = z
   .string()
@@ -33,14 +30,16 @@ const Input = z.object({
 })
 
 /** Checks the input of a request that a schedule sends, whose body is a text or any JSON. */
-export async function checkHttpRequest(deps: Deps, _actor: Actor, input: unknown): Promise<CheckedInput> {
+export async function checkHttpRequest(deps: Deps, { organizationId }: Actor, input: unknown): Promise<CheckedInput> {
   const { url, headers, body, ...given } = parseInput(Input, input)
   const method = given.method ?? (body == null ? 'GET' : 'POST')
   if (body != null && WITHOUT_BODY.includes(method)) {
     throw invalid(`target.input.body: must be left out with ${method}, or use another method`)
   }
+  const called = await checkCalledUrl(deps, url, 'target.input.url')
+  await checkReferences(deps.db, organizationId, namingHeaders(HEADERS_FIELD, headers ?? {}), called)
   const stored: HttpRequestInput = {
-    url: await checkCalledUrl(deps, url, 'target.input.url'),
+    url: called,
     method,
     headers: maskHeaders(Object.keys(headers ?? {})),
     ...(body != null && { body }),
@@ -51,7 +50,7 @@ export async function checkHttpRequest(deps: Deps, _actor: Actor, input: unknown
 
 /** Merges a request's headers for storage, as `mergeHeaders` does. */
 export const mergeRequestHeaders = (given: Record<string, string>, stored: Record<string, string>) =>
-  mergeHeaders(given, stored, { field: HEADERS_FIELD, isReserved: (name) => RESERVED.test(name) })
+  mergeHeaders(given, stored, { field: HEADERS_FIELD, isReserved: isOfService })
 
 /** Throws `invalid` if stored headers would be sent to another server, which would see their values. */
 export function requireSameServer(url: string, storedUrl: string): void {

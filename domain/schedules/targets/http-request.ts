@@ -1,6 +1,7 @@
 import type { RetryPolicy } from '../../../contract/schedules.ts'
 import { createGuardedFetch } from '../../../lib/outgoing/guarded-fetch.ts'
 import { OutgoingError, type OutgoingReason } from '../../../lib/outgoing/outgoing-error.ts'
+import { resolveSecrets, SecretRefused } from '../../kit/organization-secrets/resolve.ts'
 import { UnreadableSecret } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
 import { readBeginning } from './beginning.ts'
@@ -39,17 +40,21 @@ export async function sendRequest(deps: Deps, execution: BegunExecution, signal:
   })
   try {
     const { url, method } = input
-    const secrets = readHeaders(deps, schedule)
-    const headers = headersOf(input, secrets, execution.id)
+    const stored = readHeaders(deps, schedule)
+    const destination = { organizationId: schedule.organizationId, url }
+    const { fill, values } = await resolveSecrets(deps, destination, Object.values(stored))
+    const sent = Object.fromEntries(Object.entries(stored).map(([name, value]) => [name, fill(value)]))
+    const headers = headersOf(input, sent, execution.id)
     const { status, body } = await deps.tracing.send({ method }, () =>
       guarded.fetch(url, { method, headers, body: bodyOf(input), signal }),
     )
-    const answered = { httpStatus: status, answer: await readBeginning(body, secrets) }
+    const answered = { httpStatus: status, answer: await readBeginning(body, sent, Object.values(values)) }
     if (status >= 200 && status < 300) return { outcome: 'completed', answered }
     return { ...failed(`The server answered with the status ${status}.`, isTemporaryStatus(status)), answered }
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof OutgoingError) return failed(error.message, TEMPORARY.includes(error.reason))
+    if (error instanceof SecretRefused) return failed(error.message)
     if (error instanceof UnreadableSecret && error.isDamaged) {
       return failed('The stored headers are damaged and cannot be read; set them again.')
     }

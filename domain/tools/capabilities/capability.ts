@@ -1,5 +1,6 @@
 import type { GuardOptions } from '../../../lib/outgoing/guard.ts'
 import type { TemporalTarget } from '../../../workflows/messages.ts'
+import type { ResolvedSecrets } from '../../kit/organization-secrets/resolve.ts'
 import type { SessionDatabases } from '../../session-data/databases/session-databases.ts'
 import type { MountedFile } from '../../session-data/files/file-change.ts'
 import type { FileBeginning, SessionFiles } from '../../session-data/files/session-files.ts'
@@ -26,6 +27,8 @@ export type ToolContext = {
   skills: SessionSkills
   schedules: SessionSchedules
   mcp: McpClient
+  /** Reads the organization's secrets that texts name, for a request to a URL. Throws `SecretRefused`. */
+  resolveSecrets(url: string, texts: readonly string[]): Promise<ResolvedSecrets>
   organizationId: string
   sessionId: string
   turnId: string

@@ -1,4 +1,5 @@
 import { cutAt } from '../../../lib/truncate.ts'
+import { SecretRefused } from '../../kit/organization-secrets/resolve.ts'
 import { type Capability, type Tool, ToolError } from '../capabilities/capability.ts'
 import { escapeTags } from '../capabilities/prompt.ts'
 import type { Deps } from '../deps.ts'
@@ -94,7 +95,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     timeoutMs: CALL_MS,
     mayRunAgain: tool.isReadOnly || tool.isIdempotent,
     run: async (args, { mcp, sessionId, idempotencyKey, answers, report, signal }) =>
-      mcp.call(connect(deps, row), {
+      mcp.call(await connect(deps, row), {
         tool: tool.name,
         arguments: args,
         inputSchema: tool.inputSchema,
@@ -108,10 +109,11 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
   }
 }
 
-function connect(deps: Deps, row: UsedServer): McpEndpoint {
+async function connect(deps: Deps, row: UsedServer): Promise<McpEndpoint> {
   try {
-    return endpointOf(deps, row)
+    return await endpointOf(deps, row)
   } catch (error) {
+    if (error instanceof SecretRefused) throw new ToolError(error.message)
     if (isDamaged(error)) throw new ToolError(`${damagedCredentials(row.name)}.`)
     throw error
   }

@@ -1,4 +1,5 @@
 import { invalid } from '../../kit/errors.ts'
+import { checkReferences, namingHeaders } from '../../kit/organization-secrets/check.ts'
 import { mergeHeaders } from '../../kit/sent-headers.ts'
 import type { Credentials } from './credentials.ts'
 
@@ -16,3 +17,20 @@ export function checkCredentials({ apiKey, headers }: Credentials): void {
     throw invalid('headers: must not have Authorization beside api_key, which is sent in it; give one of them')
   }
 }
+
+/** Given credentials, as a request has them. */
+type Given = { api_key?: string | null | undefined; headers?: Record<string, string> | null | undefined }
+
+/** Checks the secrets that given credentials name, as `checkReferences` does. */
+export const checkSecrets = (
+  db: Parameters<typeof checkReferences>[0],
+  organizationId: string,
+  { api_key, headers }: Given,
+  url: string,
+): Promise<void> =>
+  checkReferences(
+    db,
+    organizationId,
+    [{ field: 'api_key', text: api_key ?? '' }, ...namingHeaders('headers', headers ?? {})],
+    url,
+  )

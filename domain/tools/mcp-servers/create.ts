@@ -10,7 +10,7 @@ import { asUuid } from '../../kit/ids.ts'
 import { lockOrganization } from '../../kit/lock-organization.ts'
 import { MASK } from '../../kit/secrets.ts'
 import type { Deps } from '../deps.ts'
-import { checkCredentials, mergeServerHeaders } from './check.ts'
+import { checkCredentials, checkSecrets, mergeServerHeaders } from './check.ts'
 import { credentialColumns } from './credentials.ts'
 import { refreshTools } from './discover.ts'
 import { requireFreeSlug } from './lock.ts'
@@ -34,13 +34,15 @@ export async function createServer(
   const row = await createOnce(attempt, {
     find: (id) => deps.db.mcpServer.findUnique({ where: { organizationId_id: { organizationId, id } } }),
     insert: async (id) => {
+      const url = await checkCalledUrl(deps, input.url, 'url')
+      await checkSecrets(deps.db, organizationId, input, url)
       const data = {
         id,
         organizationId,
         name: input.name,
         slug: slugOf(input.name),
         description: input.description ?? null,
-        url: await checkCalledUrl(deps, input.url, 'url'),
+        url,
         toolsPolicy: input.tools_policy ?? 'accept',
         ...credentialColumns(deps, { organizationId, id }, credentials),
       }

@@ -5,11 +5,12 @@ import { warnRarely } from '../../../lib/warn-rarely.ts'
 import { Prisma, type McpServer as ServerRow } from '../../../prisma/generated/client.ts'
 import { DomainError } from '../../kit/errors.ts'
 import { toId } from '../../kit/ids.ts'
+import { SecretRefused } from '../../kit/organization-secrets/resolve.ts'
 import { UnreadableSecret } from '../../kit/secrets.ts'
 import { redactText } from '../call-secrets/redact-text.ts'
 import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
-import { type Discovered, type ListedTool, McpFailure } from '../mcp/protocol/client.ts'
+import { type Discovered, type ListedTool, type McpEndpoint, McpFailure } from '../mcp/protocol/client.ts'
 import { isWithinDepth } from '../mcp/protocol/json-size.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
 import { endpointOf } from './endpoint.ts'
@@ -84,29 +85,31 @@ export async function expireTools(deps: Deps, { organizationId, id, revision }: 
 }
 
 async function discover(deps: Deps, row: ServerRow, signal: AbortSignal): Promise<boolean> {
+  let endpoint: McpEndpoint | undefined
   let found: Discovered
   let tools: StoredTools
   try {
-    found = await deps.mcp.discover(endpointOf(deps, row), signal)
+    endpoint = await endpointOf(deps, row)
+    found = await deps.mcp.discover(endpoint, signal)
     tools = await usableTools(deps, row, found)
   } catch (error) {
     signal.throwIfAborted()
-    return storeFailure(deps, row, sentenceOf(deps, row, error))
+    return storeFailure(deps, row, sentenceOf(deps, row, error, endpoint))
   }
   signal.throwIfAborted()
   return storeTools(deps, row, found, tools)
 }
 
 /** Returns a sentence for an administrator without secrets. Throws errors that another attempt or process may not have. */
-function sentenceOf(deps: Deps, row: ServerRow, error: unknown): string {
+function sentenceOf(deps: Deps, row: ServerRow, error: unknown, endpoint: McpEndpoint | undefined): string {
   if (isDamaged(error)) return damagedCredentials(row.name)
   if (error instanceof UnreadableSecret || deps.unavailability(error) !== undefined) throw error
-  if (!(error instanceof McpFailure) && !(error instanceof DomainError)) {
+  if (!(error instanceof McpFailure || error instanceof DomainError || error instanceof SecretRefused)) {
     deps.log.error({ err: error, server: toId('mcp', row.id) }, 'tools of an MCP server not read')
     return UNEXPECTED
   }
-  const { apiKey, headers } = endpointOf(deps, row)
-  const sentence = redactText(error.message, { apiKey, values: Object.values(headers) })
+  const { apiKey, headers = {}, secrets } = endpoint ?? {}
+  const sentence = redactText(error.message, { apiKey, values: Object.values(headers), secrets })
   return storableText(cutAt(sentence, MAX_SENTENCE))
 }
 

@@ -9,7 +9,7 @@ import { lockOrganization } from '../../kit/lock-organization.ts'
 import { MASK } from '../../kit/secrets.ts'
 import { keepsValues } from '../../kit/sent-headers.ts'
 import type { Deps } from '../deps.ts'
-import { checkCredentials, mergeServerHeaders } from './check.ts'
+import { checkCredentials, checkSecrets, mergeServerHeaders } from './check.ts'
 import { type Credentials, credentialColumns, damagedCredentials, isDamaged, readCredentials } from './credentials.ts'
 import { refreshTools } from './discover.ts'
 import { lockServer, requireFreeSlug } from './lock.ts'
@@ -36,6 +36,7 @@ export async function patchServer(
     if (input.name != null) await lockOrganization(tx, organizationId)
     const row = await lockServer(tx, { organizationId, id })
     if (row === null) throw notFound('MCP server')
+    await checkSecrets(tx, organizationId, input, url ?? row.url)
     const connection = connectionChanges(deps, row, input, url)
     const data: Changes = {
       ...(await nameChanges(tx, row, input.name)),

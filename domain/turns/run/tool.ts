@@ -7,6 +7,7 @@ import { appendEvents, type NewEvent } from '../../events/log/append.ts'
 import { actStep, callStep, callSteps, progressStep, reasonStep } from '../../events/log/steps.ts'
 import { DomainError } from '../../kit/errors.ts'
 import { newUuid, toId } from '../../kit/ids.ts'
+import { resolveSecrets } from '../../kit/organization-secrets/resolve.ts'
 import { WriterLost } from '../../kit/session-scope.ts'
 import { openSessionDatabases } from '../../session-data/databases/open-session-databases.ts'
 import { openSessionFiles } from '../../session-data/files/open-session-files.ts'
@@ -181,7 +182,9 @@ async function resultOf(
   const outgoing = { ...deps.outgoing, traceparent: tracing.traceparent }
   const step = callStep(iteration, call.id)
   const idempotencyKey = `${toId('turn', turn.turnId)}:${iteration}:${call.position}`
-  const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers }
+  const secretsFor = (url: string, texts: readonly string[]) =>
+    resolveSecrets(deps, { organizationId: turn.organizationId, url }, texts)
+  const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers, resolveSecrets: secretsFor }
   const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun, ...(askAgent && { askAgent }) }
   const writer = { turnId: turn.turnId, step, fence }
   let reports = 0

@@ -43,6 +43,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
     skills,
     schedules,
     mcp: {} as McpClient,
+    resolveSecrets: async () => ({ fill: (text) => text, values: {} }),
     report: () => {},
     ...ids,
     idempotencyKey,

@@ -2,8 +2,11 @@ import { TextDecoder } from 'node:util'
 import { fetchSafely, type OutgoingAnswer } from '../../../../lib/outgoing/fetch-safely.ts'
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
 import { storableText } from '../../../../lib/postgres-text.ts'
+import { SecretRefused } from '../../../kit/organization-secrets/resolve.ts'
+import { redactText } from '../../call-secrets/redact-text.ts'
 import { type Capability, type Tool, type ToolContext, ToolError } from '../capability.ts'
 import { convertWebPage, WebPageError } from '../web-page/convert.ts'
+import { headersFor } from './web-fetch-headers.ts'
 
 const MAX_CHARACTERS = 100_000
 const HTML = /^(text\/html|application\/xhtml\+xml)$/
@@ -23,13 +26,13 @@ const webFetchTool: Tool = {
   timeoutMs: 45_000,
   mayRunAgain: true,
   async run({ url }, run) {
-    const answer = await fetchPage(String(url), run)
-    const { title, content, truncated } = await readPage(answer, run)
+    const { answer, secrets } = await fetchPage(String(url), run)
+    const { title, content, truncated } = await readPage(answer, secrets, run)
     return {
       value: {
-        url: answer.url,
+        url: redactText(answer.url, secrets),
         status: answer.status,
-        content_type: answer.contentType.slice(0, 200),
+        content_type: redactText(answer.contentType, secrets).slice(0, 200),
         ...(title === '' ? {} : { title: storableText(title) }),
         content: storableText(content),
         truncated: answer.truncated || truncated,
@@ -38,35 +41,48 @@ const webFetchTool: Tool = {
   },
 }
 
-async function fetchPage(url: string, { outgoing, idempotencyKey, signal }: ToolContext): Promise<OutgoingAnswer> {
+/** Answer, and the secrets that were sent, which the server may repeat. */
+type Fetched = { answer: OutgoingAnswer; secrets: Record<string, string> }
+
+async function fetchPage(url: string, run: ToolContext): Promise<Fetched> {
+  const { outgoing, idempotencyKey, signal, config } = run
   const headers = {
     accept: 'text/markdown, text/html;q=0.9, application/json;q=0.8, text/*;q=0.7, */*;q=0.1',
     'user-agent': 'agent-session-service (web_fetch)',
     'idempotency-key': idempotencyKey,
   }
   try {
-    return await fetchSafely(outgoing, url, { headers, signal, timeoutMs: 30_000 })
+    const configured = headersFor(config, url)
+    const { fill, values } = await run.resolveSecrets(url, Object.values(configured))
+    const ownHeaders = Object.fromEntries(Object.entries(configured).map(([name, value]) => [name, fill(value)]))
+    const answer = await fetchSafely(outgoing, url, { headers, ownHeaders, signal, timeoutMs: 30_000 })
+    return { answer, secrets: values }
   } catch (error) {
-    if (error instanceof OutgoingError) throw new ToolError(error.message)
+    if (error instanceof OutgoingError || error instanceof SecretRefused) throw new ToolError(error.message)
     throw error
   }
 }
 
 type Page = { title: string; content: string; truncated: boolean }
 
-async function readPage(answer: OutgoingAnswer, run: ToolContext): Promise<Page> {
+async function readPage(answer: OutgoingAnswer, secrets: Fetched['secrets'], run: ToolContext): Promise<Page> {
   const mediaType = (answer.contentType.split(';')[0] ?? '').trim().toLowerCase()
-  if (HTML.test(mediaType)) return readHtml(answer, run)
+  if (HTML.test(mediaType)) return readHtml(answer, secrets, run)
   if (TEXT.test(mediaType) || answer.body.length === 0) {
-    const text = decode(answer)
+    const text = redactText(decode(answer), secrets)
     return { title: '', content: text.slice(0, MAX_CHARACTERS), truncated: text.length > MAX_CHARACTERS }
   }
   const type = mediaType === '' ? 'no content type' : `the content type ${mediaType.slice(0, 200)}`
   throw new ToolError(`The answer (status ${answer.status}) has ${type}; only text, HTML, JSON and XML can be read.`)
 }
 
-async function readHtml(answer: OutgoingAnswer, { threads, signal }: ToolContext): Promise<Page> {
-  const page = { html: decode(answer), url: answer.url, maxCharacters: MAX_CHARACTERS }
+async function readHtml(
+  answer: OutgoingAnswer,
+  secrets: Fetched['secrets'],
+  { threads, signal }: ToolContext,
+): Promise<Page> {
+  // Before the conversion, which may change the text of a secret.
+  const page = { html: redactText(decode(answer), secrets), url: answer.url, maxCharacters: MAX_CHARACTERS }
   try {
     const { title, markdown, truncated } = await convertWebPage(threads.pages, page, signal)
     return { title, content: markdown, truncated }

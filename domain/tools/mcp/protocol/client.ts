@@ -11,6 +11,8 @@ export type McpEndpoint = {
   url: string
   apiKey: string | undefined
   headers: Record<string, string>
+  /** Secrets of the organization that are in key and headers. */
+  secrets?: string[]
   /** Protocol of the last connection; see `Discovered.protocol`. */
   protocol: unknown
 }

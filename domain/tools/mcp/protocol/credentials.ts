@@ -11,8 +11,12 @@ const HIDDEN = '[hidden]'
  * Returns a function that hides an endpoint's key and header values, which a server may repeat. Numbers and values of
  * fewer than 8 characters stay. The depth of its input must be bounded.
  */
-export function createRedaction({ apiKey, headers }: Pick<McpEndpoint, 'apiKey' | 'headers'>): RedactCredentials {
-  const values = [apiKey ?? '', ...Object.values(headers)].map((value) => value.trim())
+export function createRedaction({
+  apiKey,
+  headers,
+  secrets: named = [],
+}: Pick<McpEndpoint, 'apiKey' | 'headers' | 'secrets'>): RedactCredentials {
+  const values = [apiKey ?? '', ...Object.values(headers), ...named].map((value) => value.trim())
   const parts = values.flatMap((value) => [value, withoutScheme(value), ...pairsIn(value), ...basicIn(value)])
   const secrets = new Set(parts.filter(({ length }) => length >= MIN_LENGTH))
   if (secrets.size === 0) return (value) => value

@@ -93,7 +93,9 @@ export function createPool(open: Open, { times, maxConnections }: { times: McpTi
   return {
     /** Returns the connection of a session to a server, and opens it if necessary. Throws `PoolFull`. */
     lease(endpoint: McpEndpoint, sessionId: string): Lease {
-      const key = JSON.stringify([endpoint.organizationId, endpoint.id, endpoint.revision, sessionId])
+      // A secret of the organization changes without the server's row.
+      const { organizationId, id, revision, secrets = [] } = endpoint
+      const key = JSON.stringify([organizationId, id, revision, sessionId, ...secrets])
       const existing = entries.get(key)
       const entry = existing ?? add(key, endpoint)
       clearTimeout(entry.idle)
