@@ -12,7 +12,7 @@ const ACTIONS = {
   invitation: ['create', 'withdraw'],
   llm_model: ['create', 'update', 'delete'],
   llm_provider: ['create', 'update', 'delete', 'sync'],
-  mcp_server: ['create', 'update', 'delete'],
+  mcp_server: ['create', 'update', 'delete', 'connect', 'disconnect'],
   member: ['join', 'update', 'remove'],
   organization: ['create', 'update', 'delete'],
   schedule: ['create', 'update', 'delete', 'trigger'],

@@ -16,7 +16,7 @@ import { invitationEndpoints } from './invitations.ts'
 import type { Endpoint } from './kit/endpoint.ts'
 import { llmModelEndpoints } from './llm-models.ts'
 import { llmProviderEndpoints } from './llm-providers.ts'
-import { mcpServerEndpoints } from './mcp-servers.ts'
+import { mcpServerEndpoints, mcpSignInEndpoints } from './mcp-servers.ts'
 import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
 import { organizationEventEndpoints } from './organization-events.ts'
@@ -53,6 +53,7 @@ export const endpoints: Endpoint[] = [
   skillEndpoints,
   mcpServerEndpoints,
   taskQueueEndpoints,
+  mcpSignInEndpoints,
   secretEndpoints,
   llmProviderEndpoints,
   llmModelEndpoints,

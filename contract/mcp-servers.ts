@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DateTime, listOf, nameUpTo, textUpTo } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
-import { McpServerId, wireId } from './kit/ids.ts'
+import { McpServerId, OrganizationId, wireId } from './kit/ids.ts'
 import { MAX_HEADER_VALUE_BYTES, SentHeaders } from './kit/sent-headers.ts'
 
 const McpServerTransportType = z.enum(['http']).meta({ id: 'McpServerTransportType', description: 'Streamable HTTP.' })
@@ -17,6 +17,21 @@ const McpToolsPolicy = z.enum(['accept', 'ask']).meta({
 })
 export type McpToolsPolicy = z.infer<typeof McpToolsPolicy>
 
+const As = z.enum(['organization', 'user'])
+const MAX_SCOPES = 50
+
+const McpOauth = z
+  .object({
+    as: As.meta({
+      description: 'organization: one sign-in for all turns. user: each turn acts as the user who wrote its message.',
+    }),
+    scopes: z.array(z.string()),
+    client_id: z.string().nullable().meta({ description: 'Null for a client that registers itself.' }),
+    client_secret_set: z.boolean(),
+    connected: z.boolean().meta({ description: 'Whether the organization, or the caller, has signed in there.' }),
+  })
+  .meta({ id: 'McpOauth' })
+
 export const McpServer = z
   .object({
     id: wireId('mcp'),
@@ -28,6 +43,7 @@ export const McpServer = z
     status: McpServerStatus,
     api_key_set: z.boolean(),
     headers: z.record(z.string(), z.string()).meta({ description: 'Names of the headers, each with the value "***".' }),
+    oauth: McpOauth.nullish().meta({ description: 'Null if the service does not sign in there.' }),
     tools_policy: McpToolsPolicy,
     tools_count: z.int().min(0).nullish().meta({ description: 'Null until the tools have been read.' }),
     tools_discovered_at: DateTime.nullish().meta({ description: 'Time of the latest read of the tools.' }),
@@ -63,6 +79,20 @@ const headers = SentHeaders.meta({
 const url = textUpTo(MAX_URL_BYTES).meta({ description: 'Public http or https address of the MCP endpoint.' })
 const description = textUpTo(MAX_DESCRIPTION_BYTES)
 
+const McpOauthRequest = z
+  .object({
+    as: z.enum(['none', ...As.options]).meta({ description: 'none: the service does not sign in there.' }),
+    scopes: z
+      .array(textUpTo(256).regex(/^[\x21\x23-\x5b\x5d-\x7e]+$/, { error: 'must be a scope, without spaces' }))
+      .max(MAX_SCOPES)
+      .nullish()
+      .meta({ description: 'Asked for in addition to the scopes that the server names.' }),
+    client_id: textUpTo(2048).nullish().meta({ description: 'Of a client that is registered by hand.' }),
+    client_secret: apiKey.nullish().meta({ description: 'Stored encrypted and never shown. *** keeps it.' }),
+  })
+  .meta({ id: 'McpOauthRequest' })
+export type McpOauthRequest = z.infer<typeof McpOauthRequest>
+
 const CreateMcpServerRequest = z
   .object({
     name: nameUpTo(255),
@@ -71,6 +101,7 @@ const CreateMcpServerRequest = z
     transport_type: McpServerTransportType.optional(),
     api_key: apiKey.nullish(),
     headers: headers.nullish(),
+    oauth: McpOauthRequest.nullish(),
     tools_policy: McpToolsPolicy.nullish(),
   })
   .meta({ id: 'CreateMcpServerRequest' })
@@ -84,6 +115,7 @@ const UpdateMcpServerRequest = z
     transport_type: McpServerTransportType.nullish(),
     api_key: apiKey.nullish().meta({ description: '"" removes the key, and *** keeps it.' }),
     headers: headers.nullish().meta({ description: 'Replaces all headers. A value of *** keeps the stored one.' }),
+    oauth: McpOauthRequest.nullish().meta({ description: 'Replaces all of it. A change ends the sign-ins there.' }),
     status: McpServerStatus.nullish(),
     tools_policy: McpToolsPolicy.nullish(),
     accept_tools_changed_at: DateTime.nullish().meta({
@@ -136,6 +168,43 @@ export const mcpServerEndpoints = group(
       responses: { 200: McpServer },
       errors: [409, 422],
     },
+    connect: {
+      operationId: 'connectMcpServer',
+      method: 'POST',
+      at: '/{server_id}/connect',
+      access: 'member',
+      summary: 'Begins a sign-in at an MCP server, as the organization or as the caller',
+      description:
+        'A browser in which the caller is signed in here has to open the address within ten minutes. Administrators begin sign-ins of the organization.',
+      params,
+      responses: { 200: z.object({ authorization_url: z.string() }).meta({ id: 'McpSignIn' }) },
+      errors: [409, 502],
+    },
+    visit: {
+      operationId: 'visitMcpServer',
+      method: 'GET',
+      at: '/{server_id}/connect',
+      access: 'member',
+      summary: 'Redirects a browser to the sign-in at an MCP server',
+      params,
+      query: z.object({
+        org: OrganizationId.optional().meta({
+          description: 'Organization of the server. Default: the selected one.',
+        }),
+      }),
+      responses: { 302: null },
+      errors: [409, 502],
+    },
+    disconnect: {
+      operationId: 'disconnectMcpServer',
+      method: 'DELETE',
+      at: '/{server_id}/grant',
+      access: 'member',
+      summary: 'Ends the sign-in of the organization or of the caller, and deletes its tokens',
+      params,
+      responses: { 204: null },
+      errors: [409],
+    },
     delete: {
       operationId: 'deleteMcpServer',
       method: 'DELETE',
@@ -143,6 +212,26 @@ export const mcpServerEndpoints = group(
       summary: 'Deletes an MCP server; agents that name it continue without its tools',
       params,
       responses: { 204: null },
+    },
+  },
+)
+
+export const mcpSignInEndpoints = group(
+  { tag: 'mcp-servers', path: '/v1/mcp-sign-in', access: 'public' },
+  {
+    finish: {
+      operationId: 'finishMcpSignIn',
+      method: 'GET',
+      at: '/callback',
+      summary: 'Receives the browser from the authorization server of an MCP server',
+      query: z.object({
+        code: textUpTo(4096).optional(),
+        state: textUpTo(4096).optional(),
+        error: textUpTo(4096).optional(),
+        iss: textUpTo(4096).optional(),
+      }),
+      responses: { 200: { contentType: 'text/html', description: 'A page that says that it is done' } },
+      errors: [401, 403, 404, 429, 502],
     },
   },
 )

@@ -41,7 +41,7 @@ export type PutOrganizationSecretRequest = z.infer<typeof PutOrganizationSecretR
 const params = z.object({ name: Name })
 
 export const secretEndpoints = group(
-  { tag: 'secrets', path: '/v1/secrets', access: 'admin' },
+  { tag: 'organization-secrets', path: '/v1/secrets', access: 'admin' },
   {
     list: {
       operationId: 'listOrganizationSecrets',

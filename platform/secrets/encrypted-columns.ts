@@ -6,6 +6,7 @@ import { SCHEDULE_HEADERS } from '../../domain/schedules/targets/headers.ts'
 import { SESSION_SECRETS } from '../../domain/session-data/storage/secret-column.ts'
 import { CALL_SECRETS } from '../../domain/tools/call-secrets/column.ts'
 import { MCP_CREDENTIALS } from '../../domain/tools/mcp-servers/credentials.ts'
+import { MCP_PENDING, MCP_TOKENS } from '../../domain/tools/mcp-servers/grants/grant.ts'
 import { TASK_QUEUE_KEYS } from '../../domain/tools/task-queues/key.ts'
 import { HEADER_BYTES } from './secrets.ts'
 
@@ -22,6 +23,8 @@ export const encryptedColumns: readonly EncryptedColumn[] = [
   WEBHOOK_SECRETS,
   TASK_QUEUE_KEYS,
   ORGANIZATION_SECRETS,
+  MCP_TOKENS,
+  MCP_PENDING,
 ]
 
 /**

@@ -156,6 +156,7 @@ export async function buildPlatform(
     sqliteRunner,
     mcp,
     mcpDiscoveries,
+    apiUrl: `${config.AUTH_BASE_URL}${config.API_PREFIX}`,
     grepSlots: createGrepSlots(),
     archiveSlots: createArchiveSlots(),
     unavailability,

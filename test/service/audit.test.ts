@@ -53,6 +53,9 @@ const READS = 'changes nothing'
 const EXEMPT: Record<string, string> = {
   'POST /v1/auth/refresh': 'renews a login, which has an entry',
   'POST /v1/users/me/switch-org': 'sets a cookie',
+  'POST /v1/mcp-servers/{server_id}/connect': 'begins a sign-in elsewhere, whose end has an entry',
+  'DELETE /v1/mcp-servers/{server_id}/grant':
+    'needs a sign-in elsewhere; test/service/mcp-sign-in.test.ts reads its entry',
   'POST /v1/agents/preview': READS,
   'POST /v1/skills/validate': READS,
   'POST /v1/sessions': USE,

@@ -117,7 +117,7 @@ describe('the package', () => {
   it('has each operation of the contract in the group of its tag', () => {
     const client = project.exports.createClient({ baseUrl: 'http://127.0.0.1:1' })
     for (const endpoint of endpoints) {
-      const group = endpoint.tag.replace(/^(mcp|task)-(.)/, (_, first, next) => first + next.toUpperCase())
+      const group = endpoint.tag.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
       expect([endpoint.operationId, typeof client[group]?.[verbOf(endpoint)]]).toEqual([
         endpoint.operationId,
         'function',

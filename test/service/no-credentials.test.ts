@@ -25,6 +25,7 @@ const FOR_EVERYBODY = [
   'POST /v1/auth/refresh',
   'GET /v1/auth/oauth/{provider}',
   'GET /v1/auth/callback/{provider}',
+  'GET /v1/mcp-sign-in/callback',
 ]
 const OUTSIDE_THE_DOCUMENT = ['/console', '/docs', '/embed.js', '/join', '/openapi.json']
 const guarded = operations.filter((operation) => !FOR_EVERYBODY.includes(operation))

@@ -187,8 +187,14 @@ async function addSkill(ask: Ask, mark: string): Promise<string> {
 /** Adds an unreachable server, and waits until the service knows that, so that its row no longer changes. */
 async function addServer(ask: Ask, mark: string): Promise<string> {
   const { id } = await ask('POST', '/v1/mcp-servers', { name: mark, url: `https://mcp.example/${mark}`, api_key: mark })
-  const isKnown = async () => (await ask('GET', `/v1/mcp-servers/${id}`)).tools_error !== null
-  await waitFor(isKnown, `${id} to be known as away`)
+  const oauth = { as: 'user' }
+  const other = await ask('POST', '/v1/mcp-servers', { name: `${mark} 2`, url: `https://mcp.example/${mark}`, oauth })
+  // The server is away, but whose sign-in it is to be is stored.
+  await ask('POST', `/v1/mcp-servers/${other.id}/connect`).catch(() => undefined)
+  for (const one of [id, other.id]) {
+    const isKnown = async () => (await ask('GET', `/v1/mcp-servers/${one}`)).tools_error !== null
+    await waitFor(isKnown, `${one} to be known as away`)
+  }
   return id
 }
 

@@ -37,6 +37,7 @@ export const serverRow = (tools: ListedTool[], more: Partial<McpServer> = {}): M
   hasApiKey: false,
   headerNames: [],
   credentials: null,
+  oauth: null,
   revision: 0,
   ...(toolColumns(tools) as unknown as Pick<McpServer, 'tools' | 'toolsBytes' | 'acceptedTools'>),
   protocol: null,

@@ -43,6 +43,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'GET /v1/auth/me': () => [list()],
   'GET /v1/auth/oauth/{provider}': () => [{}],
   'GET /v1/auth/callback/{provider}': () => [{}],
+  'GET /v1/mcp-sign-in/callback': () => [{}],
   'GET /v1/auth/api-keys': () => [list()],
   'POST /v1/auth/api-keys': (_, other) => [
     { body: { name: 'A key' }, headers: { 'Idempotency-Key': other.idempotencyKey }, succeeds: true, creates: true },
@@ -306,6 +307,13 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: other, body: {} },
   ],
   'DELETE /v1/mcp-servers/{server_id}': (_, other) => [{ path: other }],
+  'POST /v1/mcp-servers/{server_id}/connect': (_, other) => [{ path: other }],
+  'GET /v1/mcp-servers/{server_id}/connect': (own, other) => [
+    { path: other },
+    { path: other, query: { org: other.organization } },
+    { path: own, query: { org: other.organization } },
+  ],
+  'DELETE /v1/mcp-servers/{server_id}/grant': (_, other) => [{ path: other }],
   'GET /v1/secrets': () => [list()],
   'PUT /v1/secrets/{name}': (_, other) => [
     { path: other, body: { value: 'taken', hosts: ['example.com'] }, succeeds: true, creates: true },

@@ -30,6 +30,8 @@ export type ToolContext = {
   /** Reads the organization's secrets that texts name, for a request to a URL. Throws `SecretRefused`. */
   resolveSecrets(url: string, texts: readonly string[]): Promise<ResolvedSecrets>
   organizationId: string
+  /** Author of the turn's message. Null if it was no user. */
+  userId: string | null
   sessionId: string
   turnId: string
   /** Id of the call, unique in the model's conversation. */

@@ -1,12 +1,9 @@
 import { cutAt } from '../../../lib/truncate.ts'
-import { SecretRefused } from '../../kit/organization-secrets/resolve.ts'
-import { type Capability, type Tool, ToolError } from '../capabilities/capability.ts'
+import type { Capability, Tool } from '../capabilities/capability.ts'
 import { escapeTags } from '../capabilities/prompt.ts'
 import type { Deps } from '../deps.ts'
-import type { McpEndpoint } from '../mcp/protocol/client.ts'
-import { damagedCredentials, isDamaged } from './credentials.ts'
+import { callTool } from './call-tool.ts'
 import { expireTools, isStale, refreshSoon } from './discover.ts'
-import { endpointOf } from './endpoint.ts'
 import type { UsedServer } from './read-for-use.ts'
 import { nameTools, toolNameOf } from './tool-names.ts'
 import { acceptedOf, type LeftOut, type StoredTool, type StoredTools, toolsOf, versionOf } from './tools.ts'
@@ -94,27 +91,17 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     needsApproval: row.toolsPolicy === 'ask' && !isAccepted,
     timeoutMs: CALL_MS,
     mayRunAgain: tool.isReadOnly || tool.isIdempotent,
-    run: async (args, { mcp, sessionId, idempotencyKey, answers, report, signal }) =>
-      mcp.call(await connect(deps, row), {
+    run: async (args, run) =>
+      callTool(deps, row, run, {
         tool: tool.name,
         arguments: args,
         inputSchema: tool.inputSchema,
-        sessionId,
-        idempotencyKey,
-        answers,
-        onProgress: report,
+        sessionId: run.sessionId,
+        idempotencyKey: run.idempotencyKey,
+        answers: run.answers,
+        onProgress: run.report,
         onToolsChanged: () => void expireTools(deps, row),
-        signal,
+        signal: run.signal,
       }),
-  }
-}
-
-async function connect(deps: Deps, row: UsedServer): Promise<McpEndpoint> {
-  try {
-    return await endpointOf(deps, row)
-  } catch (error) {
-    if (error instanceof SecretRefused) throw new ToolError(error.message)
-    if (isDamaged(error)) throw new ToolError(`${damagedCredentials(row.name)}.`)
-    throw error
   }
 }

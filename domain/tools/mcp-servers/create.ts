@@ -1,5 +1,5 @@
 import type { CreateMcpServerRequest, McpServer } from '../../../contract/mcp-servers.ts'
-import type { Prisma, McpServer as ServerRow } from '../../../prisma/generated/client.ts'
+import { Prisma, type McpServer as ServerRow } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { audit } from '../../kit/audit/entry.ts'
 import { checkCalledUrl } from '../../kit/called-url.ts'
@@ -14,6 +14,7 @@ import { checkCredentials, checkSecrets, mergeServerHeaders } from './check.ts'
 import { credentialColumns } from './credentials.ts'
 import { refreshTools } from './discover.ts'
 import { requireFreeSlug } from './lock.ts'
+import { checkOauth, clientSecretOf, oauthColumn } from './oauth.ts'
 import { getServer } from './read.ts'
 import { slugOf } from './tool-names.ts'
 
@@ -29,8 +30,14 @@ export async function createServer(
 ): Promise<McpServer> {
   const { organizationId } = actor
   if (input.api_key === MASK) throw invalid(`api_key: must be a key; ${MASK} keeps a stored one, and there is none`)
-  const credentials = { apiKey: input.api_key ?? '', headers: mergeServerHeaders(input.headers ?? {}, {}) }
+  const credentials = {
+    apiKey: input.api_key ?? '',
+    headers: mergeServerHeaders(input.headers ?? {}, {}),
+    clientSecret: input.oauth == null ? '' : clientSecretOf(input.oauth, ''),
+  }
+  const oauth = input.oauth == null ? null : oauthColumn(input.oauth)
   checkCredentials(credentials)
+  checkOauth(oauth, credentials)
   const row = await createOnce(attempt, {
     find: (id) => deps.db.mcpServer.findUnique({ where: { organizationId_id: { organizationId, id } } }),
     insert: async (id) => {
@@ -44,6 +51,7 @@ export async function createServer(
         description: input.description ?? null,
         url,
         toolsPolicy: input.tools_policy ?? 'accept',
+        oauth: oauth ?? Prisma.DbNull,
         ...credentialColumns(deps, { organizationId, id }, credentials),
       }
       return deps.db.$transaction((tx) => insertWithin(deps, tx, actor, data))

@@ -9,8 +9,8 @@ export const MCP_CREDENTIALS: EncryptedColumn = {
   column: 'credentials',
 }
 
-/** Credentials that each request to a server carries. An empty key means no key. */
-export type Credentials = { apiKey: string; headers: Record<string, string> }
+/** Credentials that each request to a server carries, and the secret of a sign-in's client. Empty texts mean none. */
+export type Credentials = { apiKey: string; headers: Record<string, string>; clientSecret: string }
 
 type ServerKey = Pick<McpServer, 'organizationId' | 'id'>
 
@@ -18,11 +18,11 @@ type ServerKey = Pick<McpServer, 'organizationId' | 'id'>
 export function credentialColumns(
   { secrets }: Deps,
   { organizationId, id }: ServerKey,
-  { apiKey, headers }: Credentials,
+  { apiKey, headers, clientSecret }: Credentials,
 ): Pick<McpServer, 'credentials' | 'hasApiKey' | 'headerNames'> {
   const headerNames = Object.keys(headers)
-  const isEmpty = apiKey === '' && headerNames.length === 0
-  const text = JSON.stringify({ api_key: apiKey, headers })
+  const isEmpty = apiKey === '' && headerNames.length === 0 && clientSecret === ''
+  const text = JSON.stringify({ api_key: apiKey, headers, client_secret: clientSecret || undefined })
   return {
     credentials: isEmpty ? null : secrets.encrypt(text, placeOf(MCP_CREDENTIALS, [organizationId, id])),
     hasApiKey: apiKey !== '',
@@ -35,9 +35,11 @@ export function readCredentials(
   { secrets }: Deps,
   { organizationId, id, credentials }: ServerKey & Pick<McpServer, 'credentials'>,
 ): Credentials {
-  if (credentials === null) return { apiKey: '', headers: {} }
-  const { api_key, headers } = JSON.parse(secrets.decrypt(credentials, placeOf(MCP_CREDENTIALS, [organizationId, id])))
-  return { apiKey: api_key, headers }
+  if (credentials === null) return { apiKey: '', headers: {}, clientSecret: '' }
+  const { api_key, headers, client_secret } = JSON.parse(
+    secrets.decrypt(credentials, placeOf(MCP_CREDENTIALS, [organizationId, id])),
+  )
+  return { apiKey: api_key, headers, clientSecret: client_secret ?? '' }
 }
 
 /** Describes stored credentials that no process can read. */

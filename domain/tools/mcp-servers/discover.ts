@@ -12,8 +12,9 @@ import { checkSchemas } from '../capabilities/arguments/check.ts'
 import type { Deps } from '../deps.ts'
 import { type Discovered, type ListedTool, type McpEndpoint, McpFailure } from '../mcp/protocol/client.ts'
 import { isWithinDepth } from '../mcp/protocol/json-size.ts'
+import { SignInFailure } from '../mcp/sign-in/flow.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
-import { endpointOf } from './endpoint.ts'
+import { endpointForListing } from './endpoint.ts'
 import { lockServer } from './lock.ts'
 import { toolNameOf } from './tool-names.ts'
 import {
@@ -89,7 +90,7 @@ async function discover(deps: Deps, row: ServerRow, signal: AbortSignal): Promis
   let found: Discovered
   let tools: StoredTools
   try {
-    endpoint = await endpointOf(deps, row)
+    endpoint = await endpointForListing(deps, row, signal)
     found = await deps.mcp.discover(endpoint, signal)
     tools = await usableTools(deps, row, found)
   } catch (error) {
@@ -100,11 +101,14 @@ async function discover(deps: Deps, row: ServerRow, signal: AbortSignal): Promis
   return storeTools(deps, row, found, tools)
 }
 
+/** Errors whose sentences people may read. */
+const KNOWN = [McpFailure, DomainError, SecretRefused, SignInFailure]
+
 /** Returns a sentence for an administrator without secrets. Throws errors that another attempt or process may not have. */
 function sentenceOf(deps: Deps, row: ServerRow, error: unknown, endpoint: McpEndpoint | undefined): string {
   if (isDamaged(error)) return damagedCredentials(row.name)
   if (error instanceof UnreadableSecret || deps.unavailability(error) !== undefined) throw error
-  if (!(error instanceof McpFailure || error instanceof DomainError || error instanceof SecretRefused)) {
+  if (!(error instanceof Error && KNOWN.some((known) => error instanceof known))) {
     deps.log.error({ err: error, server: toId('mcp', row.id) }, 'tools of an MCP server not read')
     return UNEXPECTED
   }

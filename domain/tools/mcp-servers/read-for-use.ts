@@ -26,7 +26,7 @@ export async function readServersForUse(
     SELECT id, organization_id AS "organizationId", name, slug, former_slugs AS "formerSlugs", description, url,
       status::text,
       tools_policy::text AS "toolsPolicy", has_api_key AS "hasApiKey", header_names AS "headerNames", credentials,
-      revision,
+      oauth, revision,
       CASE WHEN bytes_until <= ${MAX_LISTS_BYTES} AND status = 'active' THEN tools END AS tools,
       tools_bytes AS "toolsBytes",
       CASE WHEN bytes_until <= ${MAX_LISTS_BYTES} AND tools_policy = 'ask' THEN accepted_tools END AS "acceptedTools",

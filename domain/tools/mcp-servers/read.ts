@@ -9,13 +9,13 @@ import type { Deps } from '../deps.ts'
 import { presentServer, type ServerSummary } from './present.ts'
 
 /** Lists the organization's servers, newest first. */
-export async function listServers(deps: Deps, { organizationId }: Actor): Promise<All<McpServer>> {
-  return (await readSummaries(deps, organizationId, Prisma.empty)).map(presentServer)
+export async function listServers(deps: Deps, actor: Actor): Promise<All<McpServer>> {
+  return (await readSummaries(deps, actor, Prisma.empty)).map(presentServer)
 }
 
 /** Returns a server. Throws `not_found`. */
-export async function getServer(deps: Deps, { organizationId }: Actor, id: McpServerId): Promise<McpServer> {
-  const [row] = await readSummaries(deps, organizationId, Prisma.sql`AND id = ${id}::uuid`)
+export async function getServer(deps: Deps, actor: Actor, id: McpServerId): Promise<McpServer> {
+  const [row] = await readSummaries(deps, actor, Prisma.sql`AND id = ${id}::uuid`)
   if (row === undefined) throw notFound('MCP server')
   return presentServer(row)
 }
@@ -29,9 +29,14 @@ export async function deleteServer(deps: Deps, actor: Actor, id: McpServerId): P
 }
 
 /** Reads servers without their tools, which may have half a megabyte each. */
-const readSummaries = (deps: Deps, organizationId: string, which: Prisma.Sql) => deps.db.$queryRaw<ServerSummary[]>`
+const readSummaries = (deps: Deps, { organizationId, userId }: Actor, which: Prisma.Sql) => deps.db.$queryRaw<
+  ServerSummary[]
+>`
   SELECT id, name, slug, description, url, status::text, tools_policy::text AS "toolsPolicy",
-    has_api_key AS "hasApiKey", header_names AS "headerNames",
+    has_api_key AS "hasApiKey", header_names AS "headerNames", oauth, oauth IS NOT NULL AND EXISTS (
+      SELECT 1 FROM mcp_grants g WHERE g.organization_id = mcp_servers.organization_id AND g.server_id = mcp_servers.id
+        AND g.holder_id IN (${organizationId}::uuid, ${userId}::uuid) AND g.tokens IS NOT NULL
+    ) AS "isConnected",
     jsonb_array_length(tools -> 'tools') AS "toolsCount", tools_discovered_at AS "toolsDiscoveredAt",
     tools_changed_at AS "toolsChangedAt", tools_error AS "toolsError",
     CASE WHEN tools_changed_at IS NULL THEN '{}' ELSE ARRAY(

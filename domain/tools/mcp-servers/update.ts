@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { McpServerId } from '../../../contract/kit/ids.ts'
 import type { McpServer, UpdateMcpServerRequest } from '../../../contract/mcp-servers.ts'
 import { Prisma, type McpServer as ServerRow } from '../../../prisma/generated/client.ts'
@@ -7,12 +8,13 @@ import { checkCalledUrl } from '../../kit/called-url.ts'
 import { conflict, invalid, notFound, quotaExceeded } from '../../kit/errors.ts'
 import { lockOrganization } from '../../kit/lock-organization.ts'
 import { MASK } from '../../kit/secrets.ts'
-import { keepsValues } from '../../kit/sent-headers.ts'
+import { keepsValues, maskHeaders } from '../../kit/sent-headers.ts'
 import type { Deps } from '../deps.ts'
 import { checkCredentials, checkSecrets, mergeServerHeaders } from './check.ts'
 import { type Credentials, credentialColumns, damagedCredentials, isDamaged, readCredentials } from './credentials.ts'
 import { refreshTools } from './discover.ts'
 import { lockServer, requireFreeSlug } from './lock.ts'
+import { checkOauth, clientSecretOf, oauthColumn, oauthOf } from './oauth.ts'
 import { getServer } from './read.ts'
 import { slugOf } from './tool-names.ts'
 import { fingerprintsOf, toolsOf } from './tools.ts'
@@ -47,6 +49,7 @@ export async function patchServer(
       toolsPolicy: input.tools_policy ?? undefined,
       updatedAt: new Date(),
     }
+    if (endsGrants(row, data)) await tx.mcpGrant.deleteMany({ where: { organizationId, serverId: id } })
     const updated = await tx.mcpServer.update({ where: { organizationId_id: { organizationId, id } }, data })
     await audit(tx, actor, { action: 'mcp_server.update', target: id, details: givenFields(input) })
     return connection === undefined ? undefined : updated
@@ -101,15 +104,30 @@ function connectionChanges(
 ): Changes | undefined {
   const isMoved = url !== undefined && url !== row.url
   const credentials = newCredentials(deps, row, input)
-  if (!isMoved && credentials === undefined) return undefined
+  const oauth = input.oauth == null ? undefined : oauthColumn(input.oauth)
+  checkOauth(oauth === undefined ? oauthOf(row) : oauth, credentials ?? shownCredentials(row))
+  const isOther = oauth !== undefined && !isDeepStrictEqual(oauth, row.oauth)
+  if (!isMoved && credentials === undefined && !isOther) return undefined
   if (isMoved) refuseOtherServer(row, input, url)
   return {
     ...(isMoved && { url, ...FORGOTTEN }),
+    ...(isOther && { oauth: oauth ?? Prisma.DbNull }),
     ...(credentials !== undefined && credentialColumns(deps, row, credentials)),
     revision: row.revision + 1,
     toolsExpireAt: null,
   }
 }
+
+/** Grants are for an address and a client. */
+const endsGrants = (row: ServerRow, { url, oauth }: Changes): boolean =>
+  row.oauth !== null && (url !== undefined || oauth !== undefined)
+
+/** Stands for credentials that are not read: whether there is a key, and the names of headers. */
+const shownCredentials = ({ hasApiKey, headerNames }: ServerRow): Credentials => ({
+  apiKey: hasApiKey ? MASK : '',
+  headers: maskHeaders(headerNames),
+  clientSecret: '',
+})
 
 const keepsKey = ({ api_key }: UpdateMcpServerRequest): boolean => api_key == null || api_key === MASK
 
@@ -118,12 +136,14 @@ const keepsHeaders = ({ headers }: UpdateMcpServerRequest): boolean => headers =
 
 /** Returns the credentials after a change. Undefined if they do not change. */
 function newCredentials(deps: Deps, row: ServerRow, input: UpdateMcpServerRequest): Credentials | undefined {
-  if (keepsKey(input) && input.headers == null) return undefined
-  const isKept = (row.hasApiKey && keepsKey(input)) || (row.headerNames.length > 0 && keepsHeaders(input))
-  const stored = isKept ? readStored(deps, row) : { apiKey: '', headers: {} }
+  if (keepsKey(input) && input.headers == null && input.oauth == null) return undefined
+  const hasKept = (row.hasApiKey && keepsKey(input)) || (row.headerNames.length > 0 && keepsHeaders(input))
+  const isKept = hasKept || row.oauth !== null
+  const stored = isKept ? readStored(deps, row) : { apiKey: '', headers: {}, clientSecret: '' }
   const credentials = {
     apiKey: keepsKey(input) ? stored.apiKey : (input.api_key ?? ''),
     headers: input.headers == null ? stored.headers : mergeServerHeaders(input.headers, stored.headers),
+    clientSecret: input.oauth == null ? stored.clientSecret : clientSecretOf(input.oauth, stored.clientSecret),
   }
   checkCredentials(credentials)
   return isKept && JSON.stringify(credentials) === JSON.stringify(stored) ? undefined : credentials
@@ -144,4 +164,6 @@ function refuseOtherServer(row: ServerRow, input: UpdateMcpServerRequest, url: s
   const sentence = 'with another server, because the stored one is for the previous server'
   if (row.hasApiKey && keepsKey(input)) throw invalid(`api_key: is required ${sentence}; "" removes it`)
   if (row.headerNames.length > 0 && keepsHeaders(input)) throw invalid(`headers: is required ${sentence}`)
+  const keepsSecret = input.oauth == null || input.oauth.client_secret === MASK
+  if (oauthOf(row)?.has_client_secret && keepsSecret) throw invalid(`oauth: is required ${sentence}`)
 }

@@ -185,7 +185,14 @@ async function resultOf(
   const secretsFor = (url: string, texts: readonly string[]) =>
     resolveSecrets(deps, { organizationId: turn.organizationId, url }, texts)
   const shared = { outgoing, threads, bash, mcp, ...turn, config, answers: asking.answers, resolveSecrets: secretsFor }
-  const run = { ...shared, callId: call.id, idempotencyKey, mayHaveRun, ...(askAgent && { askAgent }) }
+  const run = {
+    ...shared,
+    callId: call.id,
+    userId: call.userId,
+    idempotencyKey,
+    mayHaveRun,
+    ...(askAgent && { askAgent }),
+  }
   const writer = { turnId: turn.turnId, step, fence }
   let reports = 0
   const progress = createProgressWriter(async ({ message, ...counts }) => {
@@ -280,6 +287,7 @@ export type LoadedCall = {
   position: number
   id: string
   name: string
+  userId: string | null
   traceparent: string | null
   displayName: string | null
   arguments: Record<string, unknown>
@@ -299,6 +307,7 @@ type Row = Configuration & {
   call: { id: string; name: string; arguments: Record<string, unknown> }
   secretTokens: Record<string, number> | null
   completed: string[]
+  userId: string | null
   traceparent: string | null
   rounds: Round[]
   planned: PlannedAs | null
@@ -321,7 +330,7 @@ export async function loadCall(
         FROM events WHERE turn_id = m.turn_id AND type = 'act.started' AND step = ${actStep(iteration)}) AS planned,
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed,
-      t.traceparent,
+      t.traceparent, t.user_id AS "userId",
       ${roundsSql(turnId, iteration)} AS rounds
     FROM events m JOIN sessions s ON s.id = m.session_id JOIN turns t ON t.id = m.turn_id
     ${agentVersionSql}
@@ -337,6 +346,7 @@ export async function loadCall(
     id,
     name,
     arguments: row.call.arguments,
+    userId: row.userId,
     traceparent: row.traceparent,
     secret: secrets.find(({ callId }) => callId === id),
     displayName: offered?.displayName ?? null,

@@ -31,7 +31,7 @@ export async function runTool(name: string, args: Record<string, unknown>, optio
   // Most tools have nothing to do with files or storage.
   const { files = {} as SessionFiles, storage = {} as SessionStorage, skills = {} as SessionSkills } = options
   const { schedules = {} as SessionSchedules, mayHaveRun = false } = options
-  const ids = { organizationId: 'o', sessionId: 's', turnId: 't', callId: 'call_1' }
+  const ids = { organizationId: 'o', userId: null, sessionId: 's', turnId: 't', callId: 'call_1' }
   const { value } = await tool.run(args, {
     outgoing: { allowPrivateNetwork },
     threads: { pages, schemas: threads },

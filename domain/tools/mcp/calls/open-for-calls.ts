@@ -1,7 +1,6 @@
-import { ToolError } from '../../capabilities/capability.ts'
 import { type Connecting, type Connection, connect, listen } from '../protocol/connection.ts'
 import { type Exchange, exchanges } from '../protocol/exchange.ts'
-import { describeFailure, LimitError } from '../protocol/failure.ts'
+import { LimitError, toToolError } from '../protocol/failure.ts'
 import { MAX_UNASKED_BYTES } from '../protocol/limits.ts'
 
 /** Opens a connection for calls, and negotiates the protocol if it is unknown or has changed. Throws `ToolError`. */
@@ -17,7 +16,7 @@ export async function openForCalls(connecting: Connecting): Promise<Connection> 
     exchanges.run(exchange, () => listen(connection, times))
     return connection
   } catch (error) {
-    throw new ToolError(describeFailure(endpoint, exchange.signal.aborted ? exchange.signal.reason : error, exchange))
+    throw toToolError(endpoint, exchange.signal.aborted ? exchange.signal.reason : error, exchange)
   } finally {
     clearTimeout(late)
   }

@@ -5,7 +5,7 @@ import type { ToolOutput } from '../../capabilities/tool-output.ts'
 import type { McpCall, McpEndpoint } from '../protocol/client.ts'
 import type { Connection } from '../protocol/connection.ts'
 import type { Exchange } from '../protocol/exchange.ts'
-import { describeFailure, LimitError } from '../protocol/failure.ts'
+import { LimitError, toToolError } from '../protocol/failure.ts'
 import type { McpTimes } from '../protocol/limits.ts'
 import { type Lease, type Pool, PoolFull } from '../protocol/pool.ts'
 import { callOn, wasForgotten } from './call.ts'
@@ -69,7 +69,7 @@ async function attempt(
     call.signal.throwIfAborted()
     if (error instanceof ToolError || error instanceof InputRequired) throw error
     const cause = ended.signal.aborted ? ended.signal.reason : error
-    const failure = new ToolError(describeFailure(endpoint, cause, exchange))
+    const failure = toToolError(endpoint, cause, exchange)
     if (wasForgotten(error, connection)) return { forgotten: failure }
     throw failure
   } finally {

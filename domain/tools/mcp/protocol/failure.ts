@@ -1,8 +1,10 @@
 import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from '@modelcontextprotocol/client'
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
+import { ToolError } from '../../capabilities/capability.ts'
 import type { McpEndpoint } from './client.ts'
 import { createRedaction, type RedactCredentials } from './credentials.ts'
 import type { Exchange } from './exchange.ts'
+import { McpRefused } from './refused.ts'
 import { StatusError } from './status-error.ts'
 import { toLine } from './text.ts'
 import { BROKEN_OFF } from './transport.ts'
@@ -19,6 +21,14 @@ export function describeFailure(endpoint: McpEndpoint, error: unknown, exchange?
   // Redacts the server's own words before it cuts them, because a cut secret would not be found.
   const words = addressWords(cause, exchange) ?? wordsOf(cause, endpoint, redact)
   return `The MCP server "${toLine(endpoint.name)}" ${redact(words)}`
+}
+
+/** Returns the error of a call for the model: `McpRefused` if the server wants other credentials. */
+export function toToolError(endpoint: McpEndpoint, error: unknown, exchange?: Exchange): ToolError {
+  const sentence = describeFailure(endpoint, error, exchange)
+  const cause = causeOf(error, exchange)
+  const isRefused = cause instanceof StatusError && (cause.status === 401 || cause.challenge.isScopeMissing)
+  return isRefused ? new McpRefused(sentence, cause.challenge) : new ToolError(sentence)
 }
 
 /** Describes the answer of an address without an MCP server. Undefined for any other error. */
