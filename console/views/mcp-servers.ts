@@ -47,6 +47,12 @@ export const mcpServers: Resource<McpServer> = {
       hint: `As {"X-Name": "value"}.${item ? ' Leave *** to keep a stored value.' : ''}`,
     },
     {
+      name: 'oauth',
+      label: 'Sign-in',
+      kind: 'json',
+      hint: 'As {"as": "organization"} or {"as": "user"}; also "scopes", "client_id" and "client_secret". Empty without OAuth.',
+    },
+    {
       name: 'tools_policy',
       label: 'New and changed tools',
       kind: 'choice',
@@ -58,18 +64,31 @@ export const mcpServers: Resource<McpServer> = {
     },
     ...(item === undefined ? [] : [STATUS]),
   ],
-  valuesOf: ({ name, url, description, headers, tools_policy, status }): Values => {
+  valuesOf: ({ name, url, description, headers, oauth, tools_policy, status }): Values => {
     const shown = Object.keys(headers).length > 0 ? headers : null
-    return { name, url, description, headers: shown, tools_policy, status }
+    return { name, url, description, headers: shown, oauth: oauth ? givenOauth(oauth) : null, tools_policy, status }
   },
   create: (values) => api.mcpServers.create(values as CreateMcpServerRequest),
-  update: (item, { headers, ...changes }) =>
+  update: (item, { headers, oauth, ...changes }) =>
     // Null would keep the headers.
     update(item, {
       ...keyChanges(changes),
+      ...(oauth !== undefined && { oauth: (oauth ?? { as: 'none' }) as UpdateMcpServerRequest['oauth'] }),
       ...(headers !== undefined && { headers: (headers ?? {}) as Record<string, string> }),
     }),
   actions: [
+    {
+      label: ({ oauth }) => (oauth?.connected ? 'Connect again' : 'Connect'),
+      isForAll: true,
+      isOffered: ({ oauth }) => oauth?.as === 'user' || (oauth?.as === 'organization' && isAdministrator()),
+      run: connect,
+    },
+    {
+      label: 'Disconnect',
+      isForAll: true,
+      isOffered: ({ oauth }) => Boolean(oauth?.connected) && (oauth?.as === 'user' || isAdministrator()),
+      run: ({ id }) => api.mcpServers.disconnect({ server_id: id }),
+    },
     {
       label: 'Accept the changes',
       isOffered: ({ tools_changed_at }) => Boolean(tools_changed_at),
@@ -82,6 +101,28 @@ export const mcpServers: Resource<McpServer> = {
     question: ({ name }) => `Delete the MCP server “${name}”? Agents lose its tools.`,
     run: ({ id }) => api.mcpServers.delete({ server_id: id }),
   },
+}
+
+/** Returns the sign-in as a request takes it. */
+const givenOauth = ({ as, scopes, client_id, client_secret_set }: NonNullable<McpServer['oauth']>) => ({
+  as,
+  ...(scopes.length > 0 && { scopes }),
+  ...(client_id && { client_id }),
+  ...(client_secret_set && { client_secret: '***' }),
+})
+
+/** Opens the sign-in in a new tab, which browsers allow only at once after a click. */
+async function connect({ id }: McpServer): Promise<string> {
+  const tab = window.open('', '_blank')
+  try {
+    const { authorization_url } = await api.mcpServers.connect({ server_id: id })
+    if (tab) tab.location.href = authorization_url
+    else location.href = authorization_url
+  } catch (error) {
+    tab?.close()
+    throw error
+  }
+  return 'Sign in in the other tab, and reload this page then.'
 }
 
 /** Tools as models get them. Marks tools that differ from the accepted ones. */

@@ -174,6 +174,27 @@ describePages('MCP servers', () => {
   })
 })
 
+describePages('the sign-in at an MCP server', () => {
+  it('is begun in a new tab, and its failure shown', async () => {
+    const api = await newOrganization()
+    const server = { name: 'Boards', url: 'https://mcp.example/mcp', oauth: { as: 'user', scopes: ['boards'] } }
+    const { id } = (await call(api, 'POST', '/v1/mcp-servers', server)).body
+    const opened = await openConsole(api.url, { organization: api.id, at: `#/mcp-servers/${id}` })
+    const { page, expectAccessible } = opened
+    const tab = page.waitForEvent('popup')
+    await page.getByRole('button', { name: 'Connect', exact: true }).click()
+    await tab
+    await page.getByText('The sign-in failed').waitFor()
+    await expectAccessible()
+    await page.getByLabel('Sign-in').fill('{"as": "organization"}')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    const { oauth } = (await call(api, 'GET', `/v1/mcp-servers/${id}`)).body
+    expect(oauth).toMatchObject({ as: 'organization', scopes: [], connected: false })
+    await opened.close()
+  })
+})
+
 describePages('names that somebody chose', () => {
   it.each(['wide', 'narrow'] as const)('break, and turn no text, in a %s window', async (size) => {
     const api = await newOrganization()
