@@ -2,7 +2,17 @@ import { createScriptedAgent } from '../support/agents.ts'
 import { call, expectError, type Json, listEvents, modelId, unknownId, waitFor } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
-import { cancel, clientTool, getTurn, listTurns, post, submit, turnIdOf, waitForEvent } from '../support/turns.ts'
+import {
+  cancel,
+  clientTool,
+  getTurn,
+  listTurns,
+  post,
+  postAndAsk,
+  submit,
+  turnIdOf,
+  waitForEvent,
+} from '../support/turns.ts'
 
 let api: Organization
 let echo: string
@@ -219,6 +229,21 @@ describe('an agent as a tool', () => {
   ])('is refused as a capability %s', async (_, capability, sentence) => {
     const input = { name: 'A', system_prompt: 'x', capabilities: [await capability()] }
     expectError(await call(api, 'POST', '/v1/agents', input), 400, sentence)
+  })
+
+  it('keeps an approval when it is renamed, and never has the name of a tool of the service', async () => {
+    const clerk = await createAgent('Clerk')
+    const user = await createAgent('User')
+    const tools = [{ type: 'builtin', name: 'ask_clerk', policy: 'requires_approval' }]
+    const secondly = { name: 'ask_secretary', arguments: { message: 'Hello' } }
+    const agent = await createScriptedAgent(api, [{ tool_calls: [secondly] }, { text: 'Done' }], {
+      ...{ capabilities: [clerk, user, 'ask_user'], tools },
+    })
+    await call(api, 'PATCH', `/v1/agents/${clerk}`, { name: 'Secretary' })
+    const { pending_tool_calls } = await postAndAsk(api, await sessionOf(agent))
+    expect(pending_tool_calls).toMatchObject([{ name: 'ask_secretary', kind: 'approval' }])
+    const { body } = await call(api, 'GET', `/v1/capabilities/agent:${user}`)
+    expect(body.tool_definitions[0].name).toBe(`ask_user_${user.slice(-6)}`)
   })
 
   it('that was deleted or archived is missing among the tools', async () => {

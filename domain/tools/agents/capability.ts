@@ -1,5 +1,6 @@
 import { isRecord } from '../../../lib/is-record.ts'
 import type { Agent } from '../../../prisma/generated/client.ts'
+import { ASK_USER_TOOL } from '../capabilities/builtin/ask-user.ts'
 import { type Capability, type Tool, ToolError } from '../capabilities/capability.ts'
 import { slugOf } from '../mcp-servers/tool-names.ts'
 
@@ -8,14 +9,17 @@ export type UsedAgent = Pick<Agent, 'id' | 'name' | 'description' | 'status'>
 /** Time for finding out, or starting, what the agent does; the call waits for its turn without this limit. */
 const TOOL_MS = 60_000
 const MAX_MESSAGE = 100_000
+/** Beginning of the names of tools that ask agents, and of their versions. */
+export const ASKING = 'ask_'
+export const AGENT_VERSION = 'agent:'
 /** Digits of an agent's id by which its tool is told from an earlier one of the same name. */
 const ID_DIGITS = 6
 
 /** Returns the capabilities of agents that others may ask, in their order. Of two with one name, the second gets digits of its id. */
 export function agentCapabilities(agents: UsedAgent[]): Capability[] {
-  const names = new Set<string>()
+  const names = new Set<string>([ASK_USER_TOOL])
   return agents.map((agent) => {
-    const plain = `ask_${slugOf(agent.name)}`
+    const plain = `${ASKING}${slugOf(agent.name)}`
     const name = names.has(plain) ? `${plain}_${agent.id.replaceAll('-', '').slice(-ID_DIGITS)}` : plain
     names.add(name)
     return agentCapability(agent, name)
@@ -34,18 +38,23 @@ const agentCapability = (agent: UsedAgent, toolName: string): Capability => ({
   tools: [askingTool(agent, toolName)],
 })
 
+/** One object: the service's own schemas are compiled once. */
+const PARAMETERS = {
+  type: 'object',
+  properties: {
+    message: { type: 'string', minLength: 1, maxLength: MAX_MESSAGE, description: 'The task or question.' },
+  },
+  required: ['message'],
+  additionalProperties: false,
+}
+
 const askingTool = ({ id, name, description }: UsedAgent, toolName: string): Tool => ({
   name: toolName,
   displayName: `Ask ${name}`,
   description: `Asks the agent ${JSON.stringify(name)} and returns its answer, once it has finished.${description ? ` About the agent: ${description}` : ''} It sees only your message, so say all that it needs to know.`,
-  parameters: {
-    type: 'object',
-    properties: {
-      message: { type: 'string', minLength: 1, maxLength: MAX_MESSAGE, description: 'The task or question.' },
-    },
-    required: ['message'],
-    additionalProperties: false,
-  },
+  parameters: PARAMETERS,
+  // An approval holds for this agent, whatever the names.
+  version: `${AGENT_VERSION}${id}`,
   asks: id,
   timeoutMs: TOOL_MS,
   mayRunAgain: true,
