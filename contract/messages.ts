@@ -163,7 +163,7 @@ export const CreateMessageRequest = z
     response_format: unsupported('give output_schema'),
     on_busy: z.enum(['enqueue', 'reject', 'interrupt', 'steer']).nullish().meta({
       description:
-        'While another turn is unfinished: wait for it (the default), answer 409, cancel it and all queued turns, or join it before its next model call. A message that joins a turn has its turn_id, and takes no controls and no budget.',
+        "While another turn is unfinished: wait for it (the default), answer 409, cancel it and all queued turns, or join it before its next model call. A message that joins a turn has its turn_id, and takes no controls and no budget. Only the turn's author may join it; other messages wait.",
     }),
   })
   .meta({ id: 'CreateMessageRequest' })

@@ -116,7 +116,8 @@ const MAX_SEARCHED = 1000
 async function newestQuestion(deps: Deps, actor: Actor, sessionId: SessionId): Promise<Message | undefined> {
   const newest = { order: 'desc', limit: MAX_SEARCHED, offset: 0 } as const
   for await (const page of await listMessages(deps, actor, sessionId, newest)) {
-    const found = page.find(({ role }) => role === 'user')
+    // A message that joined a turn asks for none of its own.
+    const found = page.find(({ role, turn_id }) => role === 'user' && turn_id == null)
     if (found !== undefined) return found
   }
   return undefined

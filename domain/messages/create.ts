@@ -96,7 +96,7 @@ async function findAccepted(
 ): Promise<AcceptedMessage | undefined> {
   const { organizationId, sessionId, turnId } = place
   const began = Prisma.sql`e.session_id = t.session_id AND e.sequence = t.input_sequence AND t.id = ${turnId}::uuid`
-  const joined = Prisma.sql`e.turn_id = t.id AND e.type = 'input.message' AND e.step = ${steerStep(turnId)}`
+  const joined = Prisma.sql`t.steer_sequence IS NOT NULL AND e.turn_id = t.id AND e.type = 'input.message' AND e.step = ${steerStep(turnId)}`
   const find = (condition: Prisma.Sql) => db.$queryRaw<StoredEvent[]>`
     SELECT e.session_id AS "sessionId", e.sequence, e.type, e.ts, e.turn_id AS "turnId", e.step, e.exec_id AS "execId", e.data
     FROM turns t JOIN events e ON ${condition}
@@ -142,15 +142,15 @@ async function insertBusy(
       where: { sessionId: session.id, finishedAt: null },
       orderBy: { inputSequence: 'asc' },
       take: MAX_QUEUED_TURNS,
-      select: { id: true, status: true, controls: true },
+      select: { id: true, status: true, controls: true, userId: true, apiKeyId: true },
     })
     const [head] = unfinished
     if (policy === 'steer') {
       // Another run of the request may have stored the message, under whichever turn ran then.
       const earlier = await findAccepted(deps, message, policy, session.db)
       if (earlier !== undefined) return earlier
-      // A summary cannot be steered.
-      const isOpen = head && !StoredControls.safeParse(head.controls).data?.compact
+      // A summary cannot be steered, nor a turn that acts for somebody else.
+      const isOpen = head && isBy(head, message.author) && !StoredControls.safeParse(head.controls).data?.compact
       if (isOpen) return toAccepted({ ...message, turnId: asUuid(head.id) }, await steerTurn(session, head.id, message))
     }
     if (policy === 'reject' && head) {
@@ -180,6 +180,9 @@ async function insertBusy(
     startTurnSoon(deps, { organizationId, sessionId, agentId, turnId: next }, 'early')
   return toAccepted(message, events)
 }
+
+const isBy = (turn: Author, author: Author): boolean =>
+  turn.userId === author.userId && turn.apiKeyId === author.apiKeyId
 
 /** Cancels a turn that waits for its client, and all unfinished turns if the sender asks for it. */
 async function cancelForBusyPolicy(
