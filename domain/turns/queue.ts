@@ -3,10 +3,10 @@ import type { Deps } from './deps.ts'
 import { startTurnSoon } from './start.ts'
 import type { StartedTurn } from './turn-workflows.ts'
 
-/** Returns the turn at the head of a session's queue. Null when it has already started, or when the queue is empty. */
+/** Returns the turn that is to be started next in a session. Null when it has started, or when the queue is empty. */
 export async function nextTurn(db: Prisma.TransactionClient, sessionId: string): Promise<string | null> {
   const [next] = await db.$queryRaw<{ id: string | null }[]>`
-    SELECT next_queued_turn(${sessionId}::uuid)::text AS id`
+    SELECT next_turn_to_start(${sessionId}::uuid)::text AS id`
   return next?.id ?? null
 }
 

@@ -98,7 +98,7 @@ BEGIN
   END IF;
   v_status := v_turn.status;
   IF v_status IN ('completed', 'failed', 'cancelled') THEN
-    RETURN jsonb_build_object('outcome', 'turn_ended', 'next_turn_id', next_queued_turn(p_session_id));
+    RETURN jsonb_build_object('outcome', 'turn_ended', 'next_turn_id', next_turn_to_start(p_session_id));
   END IF;
 
   IF p_step IS NOT NULL THEN
@@ -250,6 +250,6 @@ BEGIN
     'events', v_rows,
     'ts', v_ts,
     'claims', v_claims,
-    'next_turn_id', CASE WHEN v_has_ended THEN next_queued_turn(p_session_id) END
+    'next_turn_id', CASE WHEN v_has_ended THEN next_turn_to_start(p_session_id) END
   );
 END $$;

@@ -60,7 +60,7 @@ BEGIN
         WHEN held.rest - held.reserved >= 0 THEN p_output_tokens * 4 ELSE -1 END AS room,
       CASE WHEN price.output > 0 THEN floor(held.rest / price.output)
         WHEN held.rest >= 0 THEN p_output_tokens * 4 ELSE -1 END AS room_alone,
-      CASE WHEN b.scope IN ('turn', 'session') THEN 1 ELSE 4 END AS share
+      CASE WHEN b.scope_id IN (v_turn.id, v_turn.session_id) THEN 1 ELSE 4 END AS share
     FROM budgets b
     CROSS JOIN LATERAL (SELECT
       CASE WHEN b.is_in_usd THEN p_input_usd ELSE p_input_tokens END AS input,
