@@ -5,7 +5,7 @@ import type { TurnContext } from './turn-context.ts'
 
 /**
  * Whether a turn has run beyond its limit, not counting the time in which it waited for its client, or for a worker of its
- * organization.
+ * organization or an agent.
  */
 export async function isTooOld(deps: Deps, context: TurnContext): Promise<boolean> {
   const { maxTurnMs } = context.caps
@@ -14,7 +14,7 @@ export async function isTooOld(deps: Deps, context: TurnContext): Promise<boolea
 }
 
 /**
- * Reads how long a turn has waited: from each request to its client, and from the start of each act with calls of workers,
+ * Reads how long a turn has waited: from each request to its client, and from the start of each act with calls of workers or agents,
  * until the calls ended, or until now.
  */
 async function readWaitedMs({ db }: Deps, turnId: string): Promise<number> {

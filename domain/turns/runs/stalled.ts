@@ -10,9 +10,7 @@ export function isStalledSql({ limits }: Deps): Prisma.Sql {
   const before = new Date(Date.now() - limits.turnStalledMs)
   return Prisma.sql`(t.status = 'active' AND t.finished_at IS NULL AND t.started_at < ${before} AND ${before} > (
     SELECT e.ts FROM events e WHERE e.session_id = t.session_id AND e.turn_id = t.id ORDER BY e.sequence DESC LIMIT 1
-  ) AND NOT (t.children > 0 AND EXISTS (
-    SELECT FROM turns c WHERE c.ancestors IS NOT NULL AND c.ancestors @> ARRAY[t.id] AND c.finished_at IS NULL
-  )) AND NOT EXISTS (
+  ) AND NOT EXISTS (
     SELECT FROM events act WHERE act.turn_id = t.id AND ${hasWorkerCallsSql(Prisma.sql`act`)} AND NOT EXISTS (
       SELECT FROM events done WHERE done.turn_id = t.id AND done.type = 'act.completed' AND done.step = act.step
     )
