@@ -1,7 +1,7 @@
 import { QuestionAnswer, type SubmitToolResultsRequest } from '../../../contract/turns.ts'
 import { isQuestionId } from '../../events/log/steps.ts'
-import { afterField, invalid } from '../../kit/errors.ts'
-import { type CheckedCall, checkArguments } from '../../tools/capabilities/arguments/check.ts'
+import { afterField, invalid, tooMany } from '../../kit/errors.ts'
+import { BUSY, type CheckedCall, checkArguments } from '../../tools/capabilities/arguments/check.ts'
 import { MISFIT } from '../../tools/capabilities/arguments/schema-problems.ts'
 import { ASK_USER_TOOL } from '../../tools/capabilities/builtin/ask-user.ts'
 import type { Deps } from '../deps.ts'
@@ -36,6 +36,7 @@ export async function checkAnswers(deps: Deps, where: Where, results: Results): 
   const wrong = problems.findIndex((problem) => problem !== undefined)
   const problem = problems[wrong]
   if (problem === undefined) return
+  if (problem === BUSY) throw tooMany('The answers cannot be checked at the moment', 5)
   const field = `tool_results.${asked[wrong]?.index}.result.content`
   throw invalid(`${field}: must fit the schema of the question: ${afterField(problem.replace(MISFIT, ''))}`)
 }

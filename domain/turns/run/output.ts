@@ -40,7 +40,12 @@ export async function takeOutput(
   if (read.problem !== undefined) return { problem: storableText(read.problem) }
   const owner = await deps.owners.ownerOf(organizationId)
   const problem = await checkOutput(deps.threads.schemas, schema, JSON.stringify(read.value), { signal, owner })
-  if (problem === 'busy') throw new ModelError('The answer could not be checked.', { retryable: true })
+  if (problem === 'busy') {
+    const error = new ModelError('The answer could not be checked.', { retryable: true })
+    // The provider charges for it.
+    error.hasAnswered = true
+    throw error
+  }
   return problem === undefined ? read : { problem: storableText(problem) }
 }
 

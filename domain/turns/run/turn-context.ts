@@ -100,6 +100,7 @@ type Row = Configuration & {
   startedAt: Date | null
   admission: TurnAdmission | null
   isChild: boolean
+  steerSequence: number | null
   traceparent: string | null
   harnessId: string
   agentId: string | null
@@ -211,7 +212,8 @@ async function load(
     messages,
     providerData,
     secrets,
-    steeredThrough: steeredThrough(messages, turn.turnId),
+    // Its latest messages may lie before the part that was read.
+    steeredThrough: Math.max(row.steerSequence ?? 0, steeredThrough(messages, turn.turnId)),
     inputContent: inputText(messages, turn.turnId),
     earlierCalls: row.earlierCalls,
     hasBudgets: row.hasBudgets,
@@ -249,6 +251,7 @@ const readTurn = (
   conversation: Prisma.Sql,
 ) => deps.db.$queryRaw<Row[]>`
   SELECT t.controls, t.status::text, t.iterations, t.started_at AS "startedAt", t.traceparent, t.admission::text, t.ancestors IS NOT NULL AS "isChild",
+    t.steer_sequence AS "steerSequence",
     t.input_tokens::float8 AS "inputTokens", t.output_tokens::float8 AS "outputTokens",
     t.cost_usd::text AS "costUsd",
     t.cache_read_tokens::float8 AS "cacheReadTokens", t.cache_creation_tokens::float8 AS "cacheCreationTokens",

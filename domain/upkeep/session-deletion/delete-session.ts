@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import { publishDeletion } from '../../events/live/live-stream.ts'
+import { steerSteps } from '../../events/log/steps.ts'
 import { type LockedSession, withLockedSession } from '../../events/log/transaction.ts'
 import type { Actor } from '../../kit/actor.ts'
 import { audit } from '../../kit/audit/entry.ts'
@@ -73,6 +74,9 @@ async function deleteLocked(session: LockedSession): Promise<Locked> {
   await session.db.$executeRaw`
     DELETE FROM idempotency_keys WHERE uuid IN (
       SELECT id FROM turns WHERE session_id = ${session.id}::uuid
+      UNION ALL SELECT split_part(step, ':', 2)::uuid FROM events
+        WHERE turn_id IN (SELECT id FROM turns WHERE session_id = ${session.id}::uuid AND steer_sequence IS NOT NULL)
+          AND type = 'input.message' AND step LIKE ${`${steerSteps}%`}
       UNION ALL SELECT id FROM sessions WHERE id = ${session.id}::uuid AND forked_from_id IS NOT NULL
       UNION ALL SELECT id FROM session_files WHERE session_id = ${session.id}::uuid
       UNION ALL SELECT id FROM session_databases WHERE session_id = ${session.id}::uuid

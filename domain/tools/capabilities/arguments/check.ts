@@ -37,11 +37,14 @@ export type CheckedCall = { schema: Schema; args: Arguments; isTrusted: boolean;
 /** The threads are shared fairly among organizations. */
 type CheckOptions = { signal?: AbortSignal; timeLimitMs?: number; owner?: string }
 
+/** Problem of arguments while all threads are taken. */
+export const BUSY = 'The arguments could not be checked because the service is busy; call again later.'
+
 const UNCHECKED_ARGUMENTS: Record<Ran<Problem>['end'], string> = {
   done: 'The arguments could not be checked.',
   late: 'The arguments could not be checked in time; pass simpler ones.',
   broken: TOO_LARGE,
-  busy: 'The arguments could not be checked because the service is busy; call again later.',
+  busy: BUSY,
 }
 
 /**
