@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 
-const LIMIT_MS = 120_000
+const LIMIT_MS = 270_000
 const END_OF_COMMAND = '--- end of command'
 
 /** A command of the page, and the lines that it shows below it. */

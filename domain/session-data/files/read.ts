@@ -64,7 +64,7 @@ export type OpenedFile = {
 }
 
 /** Maximum look-ups of a file whose content is replaced before it can be read. */
-const MAX_REPLACED = 5
+const MAX_REPLACED = 30
 const RETRY_PAUSE_MS = 20
 
 /** Opens a file. 'directory' if the path is one. Throws `not_found`. */
