@@ -1,11 +1,9 @@
 import { z } from 'zod'
-import { Agent, AgentLimits } from './agents.ts'
+import { Agent, agentContent } from './agents.ts'
 import { DateTime, listOf, textUpTo } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { AgentId, wireId, wireUuid } from './kit/ids.ts'
 import { limitUpTo, wholeNumber } from './kit/query.ts'
-import { OutputSchema } from './output-schema.ts'
-import { missingModel, NamedCapability, ToolDefinition } from './tools.ts'
 
 const MAX_VERSION = 2_147_483_647
 /** Number of a version in a path or a query. */
@@ -28,16 +26,7 @@ export type AgentVersion = z.infer<typeof AgentVersion>
 export const AgentVersionContent = z
   .object({
     ...summary,
-    name: z.string(),
-    description: z.string().nullish(),
-    system_prompt: z.string(),
-    default_model_id: wireId('model').nullish(),
-    missing_model: missingModel,
-    tags: z.array(z.string()),
-    capabilities: z.array(NamedCapability),
-    tools: z.array(ToolDefinition),
-    limits: AgentLimits,
-    output_schema: OutputSchema.nullish(),
+    ...agentContent,
   })
   .meta({ id: 'AgentVersionContent', description: 'A version with everything that an agent had at that time.' })
 export type AgentVersionContent = z.infer<typeof AgentVersionContent>

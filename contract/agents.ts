@@ -26,20 +26,25 @@ export const AgentLimits = z
   .meta({ id: 'AgentLimits' })
 export type AgentLimits = z.infer<typeof AgentLimits>
 
+/** Fields of an agent that each of its versions keeps. */
+export const agentContent = {
+  name: z.string(),
+  description: z.string().nullish(),
+  system_prompt: z.string(),
+  default_model_id: wireId('model').nullish(),
+  missing_model: missingModel,
+  tags: z.array(z.string()),
+  capabilities: z.array(NamedCapability),
+  tools: z.array(ToolDefinition),
+  limits: AgentLimits,
+  output_schema: OutputSchema.nullish(),
+}
+
 export const Agent = z
   .object({
     id: wireId('agent'),
     harness_id: wireId('harness'),
-    name: z.string(),
-    description: z.string().nullish(),
-    system_prompt: z.string(),
-    default_model_id: wireId('model').nullish(),
-    missing_model: missingModel,
-    tags: z.array(z.string()),
-    capabilities: z.array(NamedCapability),
-    tools: z.array(ToolDefinition),
-    limits: AgentLimits,
-    output_schema: OutputSchema.nullish(),
+    ...agentContent,
     status: AgentStatus,
     version: z.int().min(1).nullish().meta({ description: 'Number of its newest version.' }),
     usage: TokenUsage.nullish(),
