@@ -16,13 +16,12 @@ export async function countRuns(deps: Deps, actor: Actor, filter: RunFilter): Pr
     const { sql } = await conditionsOf(deps, db, actor, filter)
     const statuses = statusesOf(filter, Object.values(TurnStatus))
     const isCounted = Prisma.sql`${sql} AND t.status = ANY (${statuses}::turn_status[])`
-    // The indexes do not tell which turns forks have copied, so these are subtracted.
+    // The other indexes do not tell which turns forks have copied, so these are subtracted.
     const counts = await db.$queryRaw<{ status: TurnStatus; count: number }[]>`
       SELECT status, sum(count)::int AS count FROM (
         SELECT t.status, count(*) AS count FROM turns t WHERE ${isCounted} GROUP BY t.status
         UNION ALL
-        SELECT t.status, -count(*) FROM sessions s JOIN turns t ON t.session_id = s.id
-        WHERE s.organization_id = ${actor.organizationId}::uuid AND s.tree_id IS NOT NULL AND t.is_copy AND ${isCounted} GROUP BY t.status
+        SELECT t.status, -count(*) FROM turns t WHERE t.is_copy AND ${isCounted} GROUP BY t.status
       ) AS counted GROUP BY status`
     const stalled = statuses.includes('active') ? await countStalled(deps, db, sql) : 0
     return { ...NONE, ...Object.fromEntries(counts.map(({ status, count }) => [status, count])), stalled }

@@ -48,15 +48,6 @@ CREATE TABLE "file_spaces_due" (
 -- AddForeignKey
 ALTER TABLE "session_settings" ADD CONSTRAINT "session_settings_session_id_fkey" FOREIGN KEY ("session_id") REFERENCES "sessions"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 
--- Sessions of a tree, and the forks among all sessions.
-CREATE INDEX "sessions_tree" ON "sessions" ("organization_id", "tree_id", "created_at", "id") WHERE "tree_id" IS NOT NULL;
-
--- Sessions whose old snapshots are to be deleted.
-CREATE INDEX "sessions_with_snapshots" ON "sessions" ("id") WHERE "snapshots_since" IS NOT NULL;
-
--- Sessions that share their files' contents.
-CREATE INDEX "session_file_totals_space" ON "session_file_totals" ("space_id") WHERE "space_id" IS NOT NULL;
-
 -- Copied from prisma/functions/change_session_files.sql, which has the manual.
 CREATE OR REPLACE FUNCTION change_session_files(
   p_organization_id uuid, p_session_id uuid, p_turn_id uuid, p_step text, p_fence bigint,
