@@ -35,10 +35,10 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
   await deleteOldOrganizationEvents(deps, deps.retention.organizationEventsMs, signal)
   await deleteOldLeases(deps, signal)
   await deleteOldDeliveries(deps, deps.retention.deliveriesMs, signal)
-  await deleteOldSnapshots(deps, signal)
-  await deleteUnusedContents(deps, signal)
   const deleted = await deleteOldDeltas(deps, deps.retention.deltasMs, signal)
   await deleteOldSessions(deps, deps.retention.sessionsMs, signal)
+  await deleteOldSnapshots(deps, signal)
+  await deleteUnusedContents(deps, signal)
   return deleted
 }
 
