@@ -22,7 +22,10 @@ export async function copySecrets(deps: Deps, db: Prisma.TransactionClient, { fr
     }),
   })
   const copyOf = new Map(turns.from.map((turnId, index) => [turnId, turns.to[index]]))
-  const ofCalls = await db.callSecret.findMany({ where: { sessionId: from }, take: MAX_CALL_SECRETS + 1 })
+  const ofCalls = await db.callSecret.findMany({
+    where: { sessionId: from, turnId: { in: turns.from } },
+    take: MAX_CALL_SECRETS + 1,
+  })
   if (ofCalls.length > MAX_CALL_SECRETS) {
     throw quotaExceeded(`secrets: a fork gets the secrets of at most ${MAX_CALL_SECRETS} calls; leave it out`)
   }

@@ -16,8 +16,8 @@ import { checkParts } from '../messages/check-parts.ts'
 import { createMessage } from '../messages/create.ts'
 import type { StoredFork } from '../sessions/present.ts'
 import { getSession } from '../sessions/read.ts'
-import { copyData } from './copy-data.ts'
-import { copyHistory } from './copy-history.ts'
+import { copyData, insertData } from './copy-data.ts'
+import { copyHistory, copyTurns } from './copy-history.ts'
 import { copySecrets } from './copy-secrets.ts'
 import { type ForkPlace, placeFork } from './place.ts'
 
@@ -76,6 +76,7 @@ async function messageOf(
     where: { sessionId, turnId: replaced, type: 'input.message', step: '' },
   })
   if (event === null || turn === null) throw notFound('Message')
+  if ('compaction' in (event.data as object)) throw invalid('at: is a compaction, which cannot be edited or repeated')
   // Validated by the contract when they were posted.
   const stored = (event.data as { message: MessageToPost['message'] & Omit<MessageToPost, 'message'> }).message
   const settings = {
@@ -107,7 +108,7 @@ async function insertFork(
   id: string,
 ): Promise<Made | undefined> {
   await requireSession(deps, actor, sessionId)
-  const place = await placeFork(deps, sessionId, input)
+  const place = await placeFork(deps, actor, sessionId, input)
   const posted = await messageOf(deps, sessionId, input, place.replaced?.id)
   if (posted === undefined && input.controls) throw invalid('controls: need message or again')
   if (posted === undefined && input.output_schema) throw invalid('output_schema: needs message or again')
@@ -125,6 +126,10 @@ async function insertFork(
 
 type Wanted = { sessionId: string; id: string; place: ForkPlace; posts: string | null; input: ForkSessionRequest }
 
+/**
+ * Copies first what refers to no row of the fork: its row in `sessions` is counted in rows that other new sessions of the
+ * organization are counted in, too, and which are locked from then on.
+ */
 async function insertRows(
   deps: Deps,
   db: Prisma.TransactionClient,
@@ -137,7 +142,10 @@ async function insertRows(
   await db.$queryRaw`SELECT 1 FROM sessions WHERE id = ${sessionId}::uuid FOR KEY SHARE`
   const source = await db.session.findFirst({ where: { id: sessionId, organizationId } })
   if (source === null) throw noSession()
+  await requireVersion(deps, actor, source, input)
   const treeId = source.treeId ?? source.id
+  await lockTree(db, treeId)
+  if ((await db.session.count({ where: { id } })) > 0) return undefined
   await requireRoom(db, organizationId, treeId)
   const asOf = stampOf(source, place)
   const fork: StoredFork = {
@@ -146,23 +154,40 @@ async function insertRows(
     posts,
     dataAsOf: asOf === undefined ? 'now' : 'snapshot',
   }
-  const settings = await settingsThen(deps, db, actor, source, place, input)
-  const { count } = await db.session.createMany({
-    data: [{ id, organizationId, forkedFromId: source.id, treeId, fork, ...settings, ...snapshotsOf(source, place) }],
-    skipDuplicates: true,
+  const history = await copyHistoryTo(db, source, { id, place, withSecrets: input.secrets === true })
+  const sequence = place.replaced?.inputSequence ?? history.sessionFields.lastSequence
+  const settings = await settingsThen(db, source, place, sequence, input)
+  const data = await copyData(db, { from: source.id, to: id, asOf })
+  if (input.secrets) await copySecrets(deps, db, { from: source.id, to: id, turns: history.turns })
+  const origin = { id, organizationId, forkedFromId: source.id, treeId, fork }
+  await db.session.create({
+    data: { ...origin, ...settings, ...snapshotsOf(source, place), ...history.sessionFields },
+    select: { id: true },
   })
-  if (count === 0) return undefined
-  const turns = await copyTurnsTo(db, source, { id, place, withSecrets: input.secrets === true })
-  await copyData(db, { from: source.id, to: id, asOf })
-  if (input.secrets) await copySecrets(deps, db, { from: source.id, to: id, turns })
+  await copySettings(db, { from: source.id, to: id, sequence })
+  await copyTurns(db, id, history.turns)
+  await insertData(db, id, data)
   return { id, fork }
 }
 
 /** One fork of a tree is made at a time. */
+const lockTree = (db: Prisma.TransactionClient, treeId: string) =>
+  db.$queryRaw`SELECT 1 AS one FROM pg_advisory_xact_lock(hashtextextended(${`tree ${treeId}`}, 0))`
+
 async function requireRoom(db: Prisma.TransactionClient, organizationId: string, treeId: string): Promise<void> {
-  await db.$queryRaw`SELECT 1 AS one FROM pg_advisory_xact_lock(hashtextextended(${`tree ${treeId}`}, 0))`
   if ((await db.session.count({ where: { organizationId, treeId } })) < MAX_TREE - 1) return
   throw quotaExceeded(`A session and all forks that go back to it are at most ${MAX_TREE}; delete some first`)
+}
+
+async function requireVersion(
+  deps: Deps,
+  actor: Actor,
+  { agentId }: SessionRow,
+  { agent_version }: ForkSessionRequest,
+): Promise<void> {
+  if (!agent_version) return
+  if (agentId === null) throw invalid('agent_version: the session has no agent')
+  await checkVersion(deps, actor, agentId, agent_version)
 }
 
 /** Returns the stamp at which the data is taken; undefined when there is no snapshot of it. */
@@ -177,18 +202,14 @@ const snapshotsOf = ({ snapshotsSince }: SessionRow, { last }: ForkPlace) => ({
   snapshotsSince: snapshotsSince === null ? null : 2n * BigInt(last?.inputSequence ?? 0) + (last ? 1n : 0n),
 })
 
-/** Returns the settings that the session had when the turn ran. */
+/** Returns the settings that the session had at a sequence. The version of the agent is the turn's. */
 async function settingsThen(
-  deps: Deps,
   db: Prisma.TransactionClient,
-  actor: Actor,
   source: SessionRow,
   { last, replaced }: ForkPlace,
+  sequence: number,
   { agent_version, title }: ForkSessionRequest,
 ) {
-  if (agent_version && source.agentId === null) throw invalid('agent_version: the session has no agent')
-  if (agent_version && source.agentId) await checkVersion(deps, actor, source.agentId, agent_version)
-  const sequence = replaced?.inputSequence ?? (last ? await endOf(db, last.id) : 0)
   const then = await db.sessionSettings.findFirst({
     where: { sessionId: source.id, until: { gte: sequence } },
     orderBy: { until: 'asc' },
@@ -208,31 +229,27 @@ async function settingsThen(
   }
 }
 
-/** Returns the sequence of the event that ended a turn. */
-async function endOf(db: Prisma.TransactionClient, turnId: string): Promise<number> {
-  const [row] = await db.$queryRaw<{ sequence: number | null }[]>`
-    SELECT max(sequence) AS sequence FROM events
-    WHERE turn_id = ${turnId}::uuid AND type IN ('turn.completed', 'turn.failed', 'turn.cancelled')`
-  return row?.sequence ?? 0
-}
+/** Copies the settings before a sequence, for forks of the fork. */
+const copySettings = (
+  db: Prisma.TransactionClient,
+  { from, to, sequence }: { from: string; to: string; sequence: number },
+) =>
+  db.$executeRaw`
+    INSERT INTO session_settings (session_id, until, agent_version, model_id, capabilities, tools)
+    SELECT ${to}::uuid, until, agent_version, model_id, capabilities, tools FROM session_settings
+    WHERE session_id = ${from}::uuid AND until < ${sequence}`
 
-async function copyTurnsTo(
+/** Returns the turns to copy, and what the row of the fork says of them. */
+async function copyHistoryTo(
   db: Prisma.TransactionClient,
   source: SessionRow,
-  { id, place, withSecrets }: { id: string; place: ForkPlace; withSecrets: boolean },
+  { id, place: { last }, withSecrets }: { id: string; place: ForkPlace; withSecrets: boolean },
 ) {
-  const { last } = place
-  if (last === null) return { from: [], to: [] }
+  if (last === null) return { turns: { from: [], to: [] }, sessionFields: { lastSequence: 0 } }
   const { turns, lastSequence, outputPreview } = await copyHistory(db, {
     ...{ from: source.id, to: id, upTo: last.inputSequence, withSecrets },
   })
   const { preview, startedAt } = source
-  await db.session.update({
-    where: { id },
-    data: {
-      ...{ status: 'idle', lastTurnStatus: last.status, lastSequence, finishedAt: last.finishedAt },
-      ...{ preview, startedAt, outputPreview },
-    },
-  })
-  return turns
+  const ended = { status: 'idle', lastTurnStatus: last.status, lastSequence, finishedAt: last.finishedAt } as const
+  return { turns, sessionFields: { ...ended, preview, startedAt, outputPreview } }
 }

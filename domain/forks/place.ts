@@ -2,7 +2,9 @@ import type { ForkSessionRequest } from '../../contract/forks.ts'
 import { fromId } from '../../contract/kit/ids.ts'
 import { Prisma, type TurnStatus } from '../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import type { Actor } from '../kit/actor.ts'
 import { DomainError, invalid } from '../kit/errors.ts'
+import { readFiltered } from '../kit/filtered-reads.ts'
 import { toId } from '../kit/ids.ts'
 
 type PlacedTurn = {
@@ -24,6 +26,7 @@ const COLUMNS = { id: true, inputSequence: true, agentVersion: true, status: tru
  */
 export async function placeFork(
   deps: Deps,
+  actor: Actor,
   sessionId: string,
   { at, message, again }: ForkSessionRequest,
 ): Promise<ForkPlace> {
@@ -33,32 +36,41 @@ export async function placeFork(
     if (replaces) throw invalid('at: is required with message and again; give the message that is replaced')
     return { last: await findLastEnded(deps, sessionId), replaced: undefined }
   }
-  const turnId = await findTurnId(deps, sessionId, at)
+  const turnId = await findTurnId(deps, actor, sessionId, at)
   const turn = turnId && (await deps.db.turn.findFirst({ where: { id: turnId, sessionId }, select: COLUMNS }))
   if (!turn) throw invalid('at: is not a message, an event or a turn of this session')
-  const last = replaces ? await findBefore(deps, sessionId, turn.inputSequence) : turn
+  const last = replaces ? await findBefore(deps, sessionId, { sequence: turn.inputSequence }) : turn
   if (last !== null) await requireEnded(deps, sessionId, last)
   return { last, replaced: replaces ? turn : undefined }
 }
 
-const findBefore = (deps: Deps, sessionId: string, sequence: number | undefined): Promise<PlacedTurn | null> =>
+/** Returns the latest turn before a sequence, or the latest of all; with `isEnded` the latest ended one. */
+const findBefore = (
+  deps: Deps,
+  sessionId: string,
+  { sequence, isEnded = false }: { sequence?: number; isEnded?: boolean },
+): Promise<PlacedTurn | null> =>
   deps.db.turn.findFirst({
-    where: { sessionId, inputSequence: { lt: sequence } },
+    where: { sessionId, inputSequence: { lt: sequence }, ...(isEnded ? { finishedAt: { not: null } } : {}) },
     orderBy: { inputSequence: 'desc' },
     select: COLUMNS,
   })
 
-const findFirstUnfinished = (deps: Deps, sessionId: string, upTo?: number) =>
+const findFirstUnfinished = (deps: Deps, sessionId: string, upTo: number) =>
   deps.db.turn.findFirst({
     where: { sessionId, finishedAt: null, inputSequence: { lte: upTo } },
     orderBy: { inputSequence: 'asc' },
     select: { id: true, inputSequence: true },
   })
 
-/** A queued turn may have been cancelled before the turns in front of it end. */
+/**
+ * Returns the latest turn that has ended like all before it: a queued turn may have been cancelled before the turns in front
+ * of it end. Messages that are accepted meanwhile come later.
+ */
 async function findLastEnded(deps: Deps, sessionId: string): Promise<PlacedTurn | null> {
-  const head = await findFirstUnfinished(deps, sessionId)
-  return findBefore(deps, sessionId, head?.inputSequence)
+  const last = await findBefore(deps, sessionId, { isEnded: true })
+  const head = last && (await findFirstUnfinished(deps, sessionId, last.inputSequence))
+  return head ? findBefore(deps, sessionId, { sequence: head.inputSequence }) : last
 }
 
 /** Half of a turn would have calls without results, and a queue would run twice. */
@@ -74,34 +86,47 @@ async function requireEnded(deps: Deps, sessionId: string, { inputSequence }: Pl
 }
 
 /** Returns the turn of a message, of an event, which retention may have deleted, or of a turn itself. */
-async function findTurnId(deps: Deps, sessionId: string, at: string): Promise<string | undefined> {
+async function findTurnId(deps: Deps, actor: Actor, sessionId: string, at: string): Promise<string | undefined> {
   if (at.startsWith('turn_')) return fromId(at)
   const query = at.startsWith('event_')
     ? ofEvent(sessionId, deps.events.ids.decode(sessionId, at, 'at'))
     : ofMessage(sessionId, at)
-  const [row] = await deps.db.$queryRaw<{ id: string | null }[]>(query)
+  const read = (db: Prisma.TransactionClient) => db.$queryRaw<{ id: string | null }[]>(query)
+  const [row] = await readFiltered(deps, actor, read).catch((error: unknown) => {
+    const isLate = error instanceof DomainError && error.kind === 'unprocessable'
+    throw isLate ? invalid('at: takes too long to find in this session; give the id of the turn') : error
+  })
   return row?.id ?? undefined
 }
 
-/** Retention deletes only events of a turn between others of that turn, and messages may be queued in between. */
+/**
+ * Retention deletes only events of a turn between others of that turn. In between, messages may be queued, and cancelled
+ * before their turns start.
+ */
 const ofEvent = (sessionId: string, sequence: number) => Prisma.sql`
   SELECT coalesce(
     (SELECT turn_id FROM events WHERE session_id = ${sessionId}::uuid AND sequence = ${sequence}),
-    (SELECT turn_id FROM events
-      WHERE session_id = ${sessionId}::uuid AND sequence < ${sequence} AND type <> 'input.message'
-      ORDER BY sequence DESC LIMIT 1)
+    (SELECT e.turn_id FROM events e
+      WHERE e.session_id = ${sessionId}::uuid AND e.sequence < ${sequence} AND e.type <> 'input.message'
+        AND EXISTS (SELECT FROM turns WHERE id = e.turn_id AND started_at IS NOT NULL)
+      ORDER BY e.sequence DESC LIMIT 1)
   )::text AS id`
 
-/** The id of a result without one of its own is the beginning of a digest (domain/events/log/present.ts). */
+/**
+ * Looks first without the data of events, which may be large, then in messages, and in results that have an id of their own.
+ * The id of another result is the beginning of a digest (domain/events/log/present.ts).
+ */
 const ofMessage = (sessionId: string, id: string) => Prisma.sql`
   SELECT coalesce(
     (SELECT id FROM turns WHERE id = ${fromId(id)}::uuid AND session_id = ${sessionId}::uuid),
     (SELECT turn_id FROM events
-      WHERE session_id = ${sessionId}::uuid AND type IN ('input.message', 'output.message.completed', 'tool.completed')
-        AND ${id} = CASE type
-          WHEN 'tool.completed' THEN coalesce(
-            data ->> 'message_id', 'message_' || left(encode(sha256(convert_to(turn_id || '/' || step, 'UTF8')), 'hex'), 32)
-          )
-          ELSE data #>> '{message,id}' END
+      WHERE session_id = ${sessionId}::uuid AND type = 'tool.completed'
+        AND ${fromId(id).replaceAll('-', '')} = left(encode(sha256(convert_to(turn_id || '/' || step, 'UTF8')), 'hex'), 32)
+      LIMIT 1),
+    (SELECT turn_id FROM events
+      WHERE session_id = ${sessionId}::uuid AND type IN ('input.message', 'output.message.completed') AND data #>> '{message,id}' = ${id}
+      LIMIT 1),
+    (SELECT turn_id FROM events
+      WHERE session_id = ${sessionId}::uuid AND type = 'tool.completed' AND data ->> 'message_id' = ${id}
       LIMIT 1)
   )::text AS id`

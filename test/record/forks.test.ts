@@ -1,4 +1,5 @@
 import type { Deps } from '../../domain/deps.ts'
+import { copyHistory } from '../../domain/forks/copy-history.ts'
 import { forkSession } from '../../domain/forks/fork.ts'
 import { NO_USER } from '../../domain/kit/actor.ts'
 import { asUuid, newUuid } from '../../domain/kit/ids.ts'
@@ -7,6 +8,7 @@ import { createScriptedAgent } from '../support/agents.ts'
 import { call, type Json, listEvents, textMessage } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { startService, type TestService } from '../support/service.ts'
+import { MUTE, post } from '../support/turns.ts'
 
 let service: TestService
 let deps: Deps
@@ -70,6 +72,13 @@ const newSession = async (more: object): Promise<string> => {
 const FIRST = { files: { '/a': 'one', '/d/b': 'kept' }, keys: { k: '1' }, rows: [[1]] }
 const SECOND = { files: { '/a': 'two' }, keys: { k: '2', new: 'x' }, rows: [[1], [2]] }
 const sweep = () => deleteExpired(deps, AbortSignal.timeout(60_000))
+
+/** Returns with which arguments the domain makes a fork of a session. */
+async function requestOf(id: string) {
+  const { organizationId } = await deps.db.session.findFirstOrThrow()
+  const actor = { organizationId, userId: NO_USER, apiKeyId: null, role: 'member' as const }
+  return { sessionId: asUuid<'session'>(toUuid(id)), actor, attempt: { uuid: newUuid(), isFirst: false } }
+}
 
 describe('the data of a fork', () => {
   it('is as it was at the end of the turn, if the session keeps snapshots', async () => {
@@ -164,9 +173,7 @@ describe('the data of a fork', () => {
   it('gets its message by a repeated request, if the process dies before it is posted', async () => {
     const id = await newSession({})
     const first = await run(id)
-    const [sessionId, { organizationId }] = [asUuid<'session'>(toUuid(id)), await deps.db.session.findFirstOrThrow()]
-    const actor = { organizationId, userId: NO_USER, apiKeyId: null, role: 'member' as const }
-    const attempt = { uuid: newUuid(), isFirst: false }
+    const { sessionId, actor, attempt } = await requestOf(id)
     const again = { at: first.id, again: true }
     const attempts = {
       ...deps.attempts,
@@ -183,18 +190,53 @@ describe('the data of a fork', () => {
     expect(await deps.db.turn.count({ where: { sessionId: attempt.uuid } })).toBe(1)
   })
 
+  it('ends before a message that is accepted while its place is looked for', async () => {
+    const agent_id = await createScriptedAgent(service.url, [{ text: 'First' }, MUTE])
+    const { id } = await ask('POST', '', { agent_id })
+    await run(id)
+    const { sessionId, actor, attempt } = await requestOf(id)
+    let isPosted = false
+    const db = deps.db.$extends({
+      query: {
+        turn: {
+          findFirst: async ({ args, query }) => {
+            const found = await query(args)
+            if (!isPosted) {
+              isPosted = true
+              await post(service.url, id)
+            }
+            return found
+          },
+        },
+      },
+    })
+    await forkSession({ ...deps, db: db as unknown as Deps['db'] }, actor, sessionId, {}, attempt)
+    expect(isPosted).toBe(true)
+    const copied = await deps.db.turn.findMany({ where: { sessionId: attempt.uuid } })
+    expect(copied).toMatchObject([{ status: 'completed' }])
+    const all = { from: sessionId, to: newUuid(), upTo: 2 ** 31 - 1, withSecrets: false }
+    await expect(deps.db.$transaction((tx) => copyHistory(tx, all))).rejects.toMatchObject({ kind: 'conflict' })
+    await ask('POST', `/${id}/cancel`)
+  })
+
   it('has snapshots of the latest 100 turns', async () => {
     const id = await newSession({ snapshots: true })
     const first = await run(id)
     await put(id, '/a', 'changed')
+    const early = await fork(id, { at: first.id })
+    expect(early.forked_from.data_as_of).toBe('snapshot')
+    await ask('DELETE', `/${early.id}`)
+    await sweep()
+    const chunks = () => deps.db.sessionFileChunk.count({ where: { sessionId: toUuid(id) } })
+    expect(await chunks()).toBe(3)
     const sequences = Array.from({ length: 100 }, (_, n) => 1000 + n)
     await deps.db.$executeRaw`
       INSERT INTO turns (id, organization_id, session_id, input_sequence, status, finished_at, deltas_deleted)
       SELECT gen_random_uuid(), organization_id, session_id, n, 'completed', now(), true
       FROM turns CROSS JOIN unnest(${sequences}::int[]) AS n WHERE session_id = ${toUuid(id)}::uuid`
-    expect((await fork(id, { at: first.id })).forked_from.data_as_of).toBe('snapshot')
     await sweep()
     expect((await fork(id, { at: first.id })).forked_from.data_as_of).toBe('now')
     expect(await deps.db.sessionSnapshot.count({ where: { sessionId: toUuid(id) } })).toBe(0)
+    expect(await chunks()).toBe(2)
   })
 })

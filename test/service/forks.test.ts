@@ -12,7 +12,17 @@ import {
   waitFor,
 } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
-import { clientTool, listTurns, MUTE, post, postAndAsk, submit, waitForEvent } from '../support/turns.ts'
+import {
+  cancel,
+  clientTool,
+  createBusySession,
+  listTurns,
+  MUTE,
+  post,
+  postAndAsk,
+  submit,
+  waitForEvent,
+} from '../support/turns.ts'
 
 let api: Organization
 let echo: string
@@ -135,6 +145,10 @@ describe('a fork', () => {
     expect(await settings(turn.id)).toEqual(['one', null, 1])
     expect(await settings(later.id)).toEqual(['three', echo, 2])
     expect(await settings(later.id, { agent_version: 0 })).toEqual(['three', echo, null])
+    const { session } = await made(id)
+    const [message] = await messagesOf(session.id)
+    const { tools, model_id, agent_version } = (await made(session.id, { at: message?.id })).session
+    expect([tools[0].name, model_id, agent_version]).toEqual(['one', null, 1])
   })
 
   it('ends before what is unfinished, and is made only once for a key', async () => {
@@ -190,6 +204,38 @@ describe('a fork', () => {
       )
       expect(new Set(copied.map((one) => one.id)).size).toBe(7)
     }
+  })
+
+  it('has the end of a turn during which a queued message was cancelled', async () => {
+    const { id, turns } = await createBusySession(api, 1, [{ text: 'Done', delay_ms: 4000 }])
+    const [running, queued] = turns
+    expect((await cancel(api, id, { turn_id: queued })).body.status).toBe('cancelled')
+    await waitForEvent(api, id, 'turn.completed')
+    const placesOf = async (of: string) => (await messagesOf(of)).map(({ role, sequence }) => [role, sequence])
+    const places = await placesOf(id)
+    for (const body of [{}, { at: queued }]) {
+      const { session } = await made(id, body)
+      expect(await placesOf(session.id)).toEqual(places)
+      expect((await listEvents(api, session.id, '?types=turn.completed')).length).toBe(1)
+    }
+    const deltas = await listEvents(api, id, '?types=output.message.delta')
+    await api.query("DELETE FROM events WHERE session_id = $1 AND type = 'output.message.delta'", [uuidOf(id)])
+    const atDelta = await made(id, { at: deltas.at(-1)?.id })
+    expect(atDelta.session.forked_from).toMatchObject({ turn_id: running })
+  })
+
+  it('does not repeat a compaction', async () => {
+    const id = await echoing()
+    await run(id, 'One')
+    const { turn } = (await call(api, 'POST', `/v1/sessions/${id}/compact?wait=60`, {})).body
+    for (const more of [{ again: true }, { message: { content: 'Else' } }]) {
+      expectError(await fork(id, { at: turn.id, ...more }), 400, /^at: .*compaction/)
+    }
+    const { session } = await made(id, { at: turn.id })
+    expect(session.forked_from).toMatchObject({ turn_id: turn.id })
+    const [compacted] = await listEvents(api, session.id, '?types=session.compacted')
+    const [first, answer] = await messagesOf(session.id)
+    expect(compacted.data.dropped).toEqual({ messages: 2, first_message_id: first?.id, last_message_id: answer?.id })
   })
 
   it('begins at an event that retention has removed', async () => {
