@@ -16,6 +16,7 @@ import { invitationEndpoints } from './invitations.ts'
 import type { Endpoint } from './kit/endpoint.ts'
 import { llmModelEndpoints } from './llm-models.ts'
 import { llmProviderEndpoints } from './llm-providers.ts'
+import { mcpReadingEndpoints } from './mcp-reading.ts'
 import { mcpServerEndpoints, mcpSignInEndpoints } from './mcp-servers.ts'
 import { memberEndpoints } from './members.ts'
 import { messageEndpoints } from './messages.ts'
@@ -52,6 +53,7 @@ export const endpoints: Endpoint[] = [
   capabilityEndpoints,
   skillEndpoints,
   mcpServerEndpoints,
+  mcpReadingEndpoints,
   taskQueueEndpoints,
   mcpSignInEndpoints,
   secretEndpoints,

@@ -177,7 +177,8 @@ async function serveChecked(route: Route, ctx: Context): Promise<void> {
   const checks = createAnswerChecks(route.endpoint)
   ctx.state.answerChecks = checks
   await serve(route, ctx).catch((error) => {
-    throw checks.thrown(error)
+    // Nobody gets the answer to a connection that has closed.
+    throw ctx.res.closed ? error : checks.thrown(error)
   })
 }
 

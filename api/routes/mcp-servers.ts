@@ -1,13 +1,16 @@
+import { mcpReadingEndpoints } from '../../contract/mcp-reading.ts'
 import { mcpServerEndpoints, mcpSignInEndpoints } from '../../contract/mcp-servers.ts'
 import type { Deps } from '../../domain/deps.ts'
 import { createServer } from '../../domain/tools/mcp-servers/create.ts'
 import { beginGrant, endGrant, finishGrant, inOrganization } from '../../domain/tools/mcp-servers/grants/sign-in.ts'
 import { deleteServer, getServer, listServers } from '../../domain/tools/mcp-servers/read.ts'
+import { getPrompt, getResource, listPrompts, listResources } from '../../domain/tools/mcp-servers/reading.ts'
 import { patchServer } from '../../domain/tools/mcp-servers/update.ts'
 import { presentedLogins } from '../auth/authenticate.ts'
 import { originOf } from '../auth/origin.ts'
 import { createLimit } from '../auth/rate-limit.ts'
 import { type Handle, NOT_STORED, reply } from '../http/handle.ts'
+import { untilClosed } from '../http/until-closed.ts'
 
 export function mcpServerRoutes(handle: Handle, deps: Deps): void {
   handle(mcpServerEndpoints.list, async ({ actor }) => reply(200, { data: await listServers(deps, actor) }))
@@ -25,6 +28,22 @@ export function mcpServerRoutes(handle: Handle, deps: Deps): void {
     return reply(204, undefined)
   })
   signInRoutes(handle, deps)
+  readingRoutes(handle, deps)
+}
+
+function readingRoutes(handle: Handle, deps: Deps): void {
+  handle(mcpReadingEndpoints.resources, async ({ actor, ctx, params }) =>
+    reply(200, await listResources(deps, { actor, signal: untilClosed(ctx) }, params.server_id)),
+  )
+  handle(mcpReadingEndpoints.resource, async ({ actor, ctx, params, query }) =>
+    reply(200, await getResource(deps, { actor, signal: untilClosed(ctx) }, params.server_id, query.uri)),
+  )
+  handle(mcpReadingEndpoints.prompts, async ({ actor, ctx, params }) =>
+    reply(200, await listPrompts(deps, { actor, signal: untilClosed(ctx) }, params.server_id)),
+  )
+  handle(mcpReadingEndpoints.prompt, async ({ actor, ctx, params, body }) =>
+    reply(200, await getPrompt(deps, { actor, signal: untilClosed(ctx) }, params.server_id, body)),
+  )
 }
 
 function signInRoutes(handle: Handle, deps: Deps): void {

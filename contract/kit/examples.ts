@@ -71,6 +71,7 @@ export const examples: Record<string, unknown> = {
   updateModel: { is_favorite: true },
   createMcpServer: { name: 'Tickets', url: 'https://mcp.example.com/mcp', headers: { 'X-Team': 'notes' } },
   updateMcpServer: { description: 'The tickets of our team' },
+  getMcpPrompt: { name: 'args-prompt', arguments: { city: 'Berlin' } },
   putOrganizationSecret: { value: 'ghp_example', hosts: ['api.github.com'] },
   createFile: { content: '# Plan\n\nWrite the notes.\n' },
   updateFile: { content: '# Plan\n\nWrite the notes, then rest.\n' },

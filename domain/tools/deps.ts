@@ -16,6 +16,8 @@ export type Deps = Below & {
   mcp: McpClient
   /** Discoveries of MCP servers' tools in this process, including background ones. */
   mcpDiscoveries: Discoveries
+  /** Requests of this process for resources and prompts of MCP servers. */
+  mcpVisits: FairQueue
   /** Address of the API for browsers, without a trailing slash, to which sign-ins at MCP servers return. */
   apiUrl: string
   bash: BashProcesses

@@ -28,6 +28,7 @@ import { createBashProcesses, fittingProcesses } from '../../domain/tools/capabi
 import { createWebPageThreads } from '../../domain/tools/capabilities/web-page/threads.ts'
 import { createMcpClient } from '../../domain/tools/mcp/create-client.ts'
 import { createDiscoveries } from '../../domain/tools/mcp-servers/discoveries.ts'
+import { createMcpVisits } from '../../domain/tools/mcp-servers/reading.ts'
 import { createArchiveSlots, createArchiveThreads } from '../../domain/tools/skills/archive/threads.ts'
 import { raiseFence } from '../../domain/turns/run/attempt.ts'
 import { createDeltaClock } from '../../domain/turns/run/delta-clock.ts'
@@ -156,6 +157,7 @@ export async function buildPlatform(
     sqliteRunner,
     mcp,
     mcpDiscoveries,
+    mcpVisits: createMcpVisits(),
     apiUrl: `${config.AUTH_BASE_URL}${config.API_PREFIX}`,
     grepSlots: createGrepSlots(),
     archiveSlots: createArchiveSlots(),

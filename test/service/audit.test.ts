@@ -56,6 +56,7 @@ const EXEMPT: Record<string, string> = {
   'POST /v1/mcp-servers/{server_id}/connect': 'begins a sign-in elsewhere, whose end has an entry',
   'DELETE /v1/mcp-servers/{server_id}/grant':
     'needs a sign-in elsewhere; test/service/mcp-sign-in.test.ts reads its entry',
+  'POST /v1/mcp-servers/{server_id}/prompts/get': READS,
   'POST /v1/agents/preview': READS,
   'POST /v1/skills/validate': READS,
   'POST /v1/sessions': USE,

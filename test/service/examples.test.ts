@@ -1,6 +1,7 @@
 import { endpoints } from '../../contract/index.ts'
 import { examples } from '../../contract/kit/examples.ts'
 import { FULL_MODE, fromSomewhere } from '../support/auth.ts'
+import { startEverythingServer } from '../support/everything-server.ts'
 import { call, createScriptedSession, type Json, waitFor } from '../support/http.ts'
 import { startService, type TestService } from '../support/service.ts'
 
@@ -8,12 +9,17 @@ import { startService, type TestService } from '../support/service.ts'
 const WAITING = 'waitingfortoolresults'
 
 let service: TestService
+let server: Awaited<ReturnType<typeof startEverythingServer>>
 let document: Json
 beforeAll(async () => {
-  service = await startService({ environment: FULL_MODE })
+  server = await startEverythingServer()
+  service = await startService({ environment: { ...FULL_MODE, ALLOWED_PRIVATE_HOSTS: new URL(server.url).host } })
   document = (await call(service.url, 'GET', '/openapi.json')).body
 })
-afterAll(() => service.stop())
+afterAll(async () => {
+  await service.stop()
+  await server.stop()
+})
 
 const exampleOf = ({ path, method }: { path: string; method: string }): Json => {
   const { content } = document.paths[path.replace('*}', '}')][method.toLowerCase()].requestBody
@@ -71,6 +77,11 @@ const BEFORE: Record<string, (walk: Walk) => Promise<object | undefined>> = {
   leaseToolCall: async ({ headers, ids }) => {
     ids.session_id = await createWaiting(headers)
     ids.tool_call_id = 'call_1'
+    return undefined
+  },
+  getMcpPrompt: async ({ headers, ids }) => {
+    const body = { name: 'Prompts', url: server.url }
+    ids.server_id = (await call(service.url, 'POST', '/v1/mcp-servers', body, headers)).body.id
     return undefined
   },
   createProvider: async ({ ids, answers }) => {

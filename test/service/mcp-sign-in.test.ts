@@ -209,6 +209,25 @@ describe('signing in at an MCP server as the user', () => {
     expect(joined.status).toBe(200)
   })
 
+  it('reads prompts as the caller, and asks for a sign-in without one', async () => {
+    const { id } = await addServer({ as: 'user' })
+    const path = `/v1/mcp-servers/${id}/prompts`
+    await connect(ada, id, 'ada')
+    expectError(await ask(ben, 'GET', path), 409, new RegExp(`sign in by POST /v1/mcp-servers/${id}/connect$`))
+    await connect(ben, id, 'ben')
+    server.endTokens()
+    const prompt = { name: 'args-prompt', arguments: { city: 'Berlin' } }
+    for (const [who, account] of [
+      [ada, 'ada'],
+      [ben, 'ben'],
+    ] as const) {
+      expect(await ask(who, 'POST', `${path}/get`, prompt)).toMatchObject({ status: 200, body: { messages: [{}] } })
+      expect(server.callers.at(-1)).toBe(account)
+    }
+    server.scope = 'tools more'
+    expectError(await ask(ben, 'POST', `${path}/get`, prompt), 409, /with the scope tools more; sign in by POST/)
+  })
+
   it('tells the model when the user declines', async () => {
     const added = await addServer({ as: 'user' })
     await connect(ada, added.id, 'ada')

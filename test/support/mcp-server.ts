@@ -77,6 +77,9 @@ export function createFakeMcp(): FakeMcp {
       fake.discoveries.push(endpoint)
       return fake.answer(endpoint, signal)
     },
+    visit: async () => {
+      throw new Error('No test visits an imaginary server.')
+    },
     call: async (endpoint, call) => {
       fake.calls.push({ endpoint, call })
       return { value: call.arguments }

@@ -13,7 +13,7 @@ export type ProtectedServer = {
   scope: string
   /** Requests to the token endpoint, by their grant type. */
   grants: string[]
-  /** Accounts of the tokens with which tools were called. */
+  /** Accounts of the tokens with which tools were called and prompts read. */
   callers: (string | undefined)[]
   /** Resource that the server's metadata name; its own address by default. */
   resource: string
@@ -75,7 +75,7 @@ export async function startProtectedServer(): Promise<ProtectedServer> {
     if (!token || !isValid)
       return refuse(response, 401, `resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`)
     const body = await read(incoming)
-    if (body.includes('"tools/call"')) {
+    if (/"(tools\/call|prompts\/get)"/.test(`${body}`)) {
       if (!server.scope.split(' ').every((one) => token.scope?.split(' ').includes(one))) {
         return refuse(response, 403, `error="insufficient_scope", scope="${server.scope}"`)
       }

@@ -314,6 +314,10 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
     { path: own, query: { org: other.organization } },
   ],
   'DELETE /v1/mcp-servers/{server_id}/grant': (_, other) => [{ path: other }],
+  'GET /v1/mcp-servers/{server_id}/resources': (_, other) => [{ path: other }],
+  'GET /v1/mcp-servers/{server_id}/resources/read': (_, other) => [{ path: other, query: { uri: 'demo://a' } }],
+  'GET /v1/mcp-servers/{server_id}/prompts': (_, other) => [{ path: other }],
+  'POST /v1/mcp-servers/{server_id}/prompts/get': (_, other) => [{ path: other, body: { name: 'a' } }],
   'GET /v1/secrets': () => [list()],
   'PUT /v1/secrets/{name}': (_, other) => [
     { path: other, body: { value: 'taken', hosts: ['example.com'] }, succeeds: true, creates: true },

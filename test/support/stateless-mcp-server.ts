@@ -71,6 +71,10 @@ function withTools(onAborted: () => void): McpServer {
     { name: 'stateless', version: '1' },
     { capabilities: { tools: { listChanged: true } }, instructions: 'Long ones.' },
   )
+  server.registerResource('note', 'demo:note', {}, async ({ href }) => ({ contents: [{ uri: href, text: 'A note.' }] }))
+  server.registerPrompt('ask', {}, () =>
+    inputRequired({ inputRequests: { who: inputRequired.elicit({ message: 'Who?', requestedSchema: NAME }) } }),
+  )
   const text = (value: string) => ({ content: [{ type: 'text' as const, text: value }] })
   server.registerTool('echo', { inputSchema: fromJsonSchema(NAME) }, (args) => text(JSON.stringify(args)))
   server.registerTool('slow', {}, async ({ mcpReq }) => {

@@ -15,6 +15,7 @@ const ofSchedules = ({ schedule }: Ids): Parameters[] => list({ schedule_id: sch
 
 const ofWebhooks = ({ webhook }: Ids): Parameters[] => list({ webhook_id: webhook })
 
+const AT_SERVER = 'what an MCP server answers'
 const STREAM = 'a stream of what is read elsewhere'
 
 /**
@@ -70,6 +71,9 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/mcp-servers': () => list(),
   'GET /v1/mcp-servers/{server_id}': ({ mcpServer }) => list({ server_id: mcpServer }),
   'GET /v1/mcp-servers/{server_id}/connect': 'the way to a sign-in elsewhere',
+  'GET /v1/mcp-servers/{server_id}/resources': AT_SERVER,
+  'GET /v1/mcp-servers/{server_id}/resources/read': AT_SERVER,
+  'GET /v1/mcp-servers/{server_id}/prompts': AT_SERVER,
   'GET /v1/secrets': () => list(),
   'GET /v1/images': () => list(),
   'GET /v1/images/{image_id}': ({ image }) => list({ image_id: image }),

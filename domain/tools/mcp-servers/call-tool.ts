@@ -5,11 +5,10 @@ import { type Answers, InputRequired } from '../capabilities/questions.ts'
 import type { ToolOutput } from '../capabilities/tool-output.ts'
 import type { Deps } from '../deps.ts'
 import type { McpCall, McpEndpoint } from '../mcp/protocol/client.ts'
-import { McpRefused } from '../mcp/protocol/refused.ts'
 import { SignInFailure } from '../mcp/sign-in/flow.ts'
 import { damagedCredentials, isDamaged } from './credentials.ts'
 import { endpointOf } from './endpoint.ts'
-import { dropToken, readToken, replaceToken, wantScope } from './grants/token.ts'
+import { SignInNeeded, withToken } from './grants/with-token.ts'
 import { type Oauth, oauthOf } from './oauth.ts'
 import type { UsedServer } from './read-for-use.ts'
 
@@ -40,29 +39,11 @@ async function callSignedIn(
   if (holder === null) throw new ToolError(`The MCP server ${row.name} acts for users, and no user wrote this message.`)
   if (given.answers.some(isDeclined)) throw new ToolError(`The user did not sign in at the MCP server ${row.name}.`)
   const call = { ...given, answers: given.answers.filter(({ state }) => state !== SIGN_IN.state) }
-  let token = await readToken(deps, row, holder, call.signal)
-  for (let isFirst = true; token !== undefined; isFirst = false) {
-    const { accessToken } = token
-    try {
-      return await mcp.call(
-        { ...endpoint, apiKey: accessToken, secrets: [...(endpoint.secrets ?? []), accessToken] },
-        call,
-      )
-    } catch (error) {
-      if (!(error instanceof McpRefused)) throw error
-      const { isScopeMissing, scope } = error.challenge
-      if (isScopeMissing) {
-        await wantScope(deps, row, holder, scope)
-        throw needsSignIn(deps, row, oauth, scope)
-      }
-      if (isFirst) token = await replaceToken(deps, row, holder, token, call.signal)
-      else {
-        await dropToken(deps, row, holder, token)
-        token = undefined
-      }
-    }
+  try {
+    return await withToken(deps, row, holder, endpoint, call.signal, (signedIn) => mcp.call(signedIn, call))
+  } catch (error) {
+    throw error instanceof SignInNeeded ? needsSignIn(deps, row, oauth, error.scope) : error
   }
-  throw needsSignIn(deps, row, oauth)
 }
 
 const isDeclined = ({ state, answers }: Answers): boolean =>

@@ -14,6 +14,7 @@ import {
 } from './protocol/limits.ts'
 import { createPool } from './protocol/pool.ts'
 import { createServerFetch } from './protocol/server-fetch.ts'
+import { visit } from './reading/visit.ts'
 
 export type McpClientOptions = GuardOptions & {
   /** Replaces time limits in tests. */
@@ -43,6 +44,7 @@ export function createMcpClient(options: McpClientOptions): McpClient {
   const whileOpen = (signal: AbortSignal) => AbortSignal.any([signal, closed.signal])
   return {
     discover: (endpoint, signal) => discover({ fetch, times }, endpoint, whileOpen(signal)),
+    visit: (endpoint, purpose, signal) => visit({ fetch, times }, endpoint, purpose, whileOpen(signal)),
     call: (endpoint, call) => runCall(pool, endpoint, { ...call, signal: whileOpen(call.signal) }, times),
     close: async () => {
       closed.abort(new McpFailure('The service is stopping.'))

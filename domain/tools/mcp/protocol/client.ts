@@ -60,6 +60,18 @@ export type McpCall = {
   signal: AbortSignal
 }
 
+/** Server during a visit. Its results have no credentials. */
+export type VisitedServer = {
+  /** Reports whether the server has announced this part of the protocol. */
+  offers(part: 'resources' | 'prompts'): boolean
+  /** Sends a request. Throws the library's errors, and `LimitError` for anything but a result. */
+  ask(method: string, params: Record<string, unknown>): Promise<Record<string, unknown>>
+  redact(text: string): string
+}
+
+/** Requests of one visit, and words that follow "The MCP server …" when a limit of time or size is exceeded. */
+export type Visit<T> = { late: string; large: string; run(server: VisitedServer): Promise<T> }
+
 /** Error of an unusable server, in a sentence for people and models without secrets. */
 export class McpFailure extends Error {
   override name = 'McpFailure'
@@ -69,6 +81,8 @@ export class McpFailure extends Error {
 export type McpClient = {
   /** Reads the tools of a server. Takes at most 30 s. Throws `McpFailure`, or the signal's reason. */
   discover(endpoint: McpEndpoint, signal: AbortSignal): Promise<Discovered>
+  /** Sends other requests. Takes at most 30 s. Throws `ToolError` as `call` does, or the signal's reason. */
+  visit<T>(endpoint: McpEndpoint, purpose: Visit<T>, signal: AbortSignal): Promise<T>
   /**
    * Calls a tool, and notifies the server when the signal aborts. Throws `ToolError` with a message for the model,
    * `InputRequired` when the server asks the user, or the signal's reason.

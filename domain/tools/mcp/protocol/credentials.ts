@@ -5,7 +5,8 @@ export type RedactCredentials = <T>(value: T) => T
 
 /** Minimum length of a redacted value. A shorter one, such as the name of a region, is part of many words. */
 const MIN_LENGTH = 8
-const HIDDEN = '[hidden]'
+/** Stands in place of a credential. */
+export const HIDDEN = '[hidden]'
 
 /**
  * Returns a function that hides an endpoint's key and header values, which a server may repeat. Numbers and values of

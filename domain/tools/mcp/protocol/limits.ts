@@ -64,6 +64,10 @@ export const MAX_LEFT_OUT = 100
 export const MAX_INSTRUCTIONS_BYTES = 8 * KiB
 export const MAX_PROTOCOL_BYTES = 32 * KiB
 
+/** Limits of lists of resources and prompts, and of the content of one. */
+export const MAX_ITEMS = 1_000
+export const MAX_CONTENT_BYTES = MiB
+
 /** Limits of questions to the user. */
 export const MAX_ROUNDS = 10
 export const MAX_QUESTIONS = 10
