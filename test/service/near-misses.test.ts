@@ -145,12 +145,17 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
     /there is no capability "mcp:0193aaaa-bbbb-7ccc-8ddd-0123456789ab"; GET \/v1\/capabilities/,
   ],
   // Tools
-  ['OpenAI’s tool', () => agent({ tools: [FUNCTION] }), 'tools.0.type', /must be "builtin" or "client_side"/],
+  [
+    'OpenAI’s tool',
+    () => agent({ tools: [FUNCTION] }),
+    'tools.0.type',
+    /must be "builtin", "client_side" or "temporal"/,
+  ],
   [
     'a tool without a type',
     () => agent({ tools: [{ name: 'x' }] }),
     'tools.0.type',
-    /is required: "builtin" or "client_side"/,
+    /is required: "builtin", "client_side" or "temporal"/,
   ],
   ['a tool as a string', () => agent({ tools: ['bash'] }), 'tools.0', /must be an object, not a string/],
   [
@@ -372,7 +377,7 @@ const MISTAKES: [mistake: string, request: () => Request, field: string | undefi
     'a policy for a busy session',
     () => message({ ...textMessage('Hi'), on_busy: 'cancel' }),
     'on_busy',
-    /must be "enqueue", "reject" or "interrupt"/,
+    /must be one of "enqueue", "reject", "interrupt", "steer"/,
   ],
   // Results
   [
