@@ -42,13 +42,15 @@ const isWrite = (operation: string): boolean => !operation.startsWith('GET ')
 const rankOf = (operation: string): number =>
   [/^(?!DELETE)(?!.*cancel$)/, /cancel$/, /^DELETE/].findIndex((rank) => rank.test(operation))
 
-/** Returns valid requests of all operations that write, one for each. */
-/** Operations that would end the walk: nothing is left to write to. */
-const ENDS = ['DELETE /v1/orgs/{org}', 'DELETE /v1/users/me']
+/** Operations that would end the walk, because nothing is left to write to, and one that only asks another server. */
+const LEFT_OUT = ['DELETE /v1/orgs/{org}', 'DELETE /v1/users/me', 'POST /v1/mcp-servers/{server_id}/prompts/get']
 
+/** Returns valid requests of all other operations that write, one for each. */
 async function writesOf(owner: Owner): Promise<Write[]> {
   const walked = operations
-    .filter((operation) => isWrite(operation) && !operation.startsWith('POST /v1/auth/') && !ENDS.includes(operation))
+    .filter(
+      (operation) => isWrite(operation) && !operation.startsWith('POST /v1/auth/') && !LEFT_OUT.includes(operation),
+    )
     .sort((a, b) => rankOf(a) - rankOf(b))
     .flatMap((operation) =>
       plan(operation, owner.ids, owner.ids)
