@@ -42,7 +42,7 @@ const isWrite = (operation: string): boolean => !operation.startsWith('GET ')
 const rankOf = (operation: string): number =>
   [/^(?!DELETE)(?!.*cancel$)/, /cancel$/, /^DELETE/].findIndex((rank) => rank.test(operation))
 
-/** Operations that would end the walk, because nothing is left to write to, and one that only asks another server. */
+/** Operations that would end the walk, because nothing is left to write to, and a request that another server answers. */
 const LEFT_OUT = ['DELETE /v1/orgs/{org}', 'DELETE /v1/users/me', 'POST /v1/mcp-servers/{server_id}/prompts/get']
 
 /** Returns valid requests of all other operations that write, one for each. */

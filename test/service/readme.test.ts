@@ -37,11 +37,12 @@ beforeAll(async () => {
     ['localhost:9300', new URL(service.url).host],
     ['http://127.0.0.1:3001/mcp', server.url],
     ['127.0.0.1:9303', service.config.TEMPORAL_ADDRESS],
-    ['../../examples/', `${path.resolve('examples')}/`],
     ['"127.0.0.1:3001"', `"${new URL(server.url).host}"`],
     // A schedule that runs each minute takes one.
     ['"* * * * *', '"$((10#$(date -d "+6 sec" +%S))) * * * * *'],
     ['/tmp/', `${folder}/`],
+    // After /tmp/, below which this repository may lie.
+    ['../../examples/', `${path.resolve('examples')}/`],
     // All pages run at once, on cores that other tests use.
     ['?wait=30', '?wait=120'],
     ['?wait=60', '?wait=120'],
