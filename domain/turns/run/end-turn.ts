@@ -1,12 +1,11 @@
 import type { NewEvent } from '../../events/log/append.ts'
 import { startNext } from '../queue.ts'
 import { appendAs, Steered } from './attempt.ts'
+import { goOnWithinCaps } from './go-on.ts'
 import type { ModelCall } from './model-call.ts'
-import { findReachedCap } from './reached-cap.ts'
 import type { PricedAnswer } from './reason-events.ts'
 import type { Reasoned } from './running-attempt.ts'
 import { passPlaceOn } from './turn-admission.ts'
-import type { TurnContext } from './turn-context.ts'
 import { endOf, turnEndedEvents, turnReport } from './turn-events.ts'
 
 /** Records an answer without calls, and with it the turn's end, unless a message has joined the turn that it has not read. */
@@ -27,18 +26,6 @@ export async function endTurn(
   } catch (error) {
     if (!(error instanceof Steered)) throw error
     await append(answered)
-    const cap = await findReachedCap(deps, context, iteration, {
-      toolCalls: 0,
-      outputTokens: answer.usage.output_tokens,
-    })
-    return cap === undefined ? goOn(context) : { outcome: 'failed', code: cap.code }
+    return goOnWithinCaps(deps, context, iteration, { outputTokens: answer.usage.output_tokens })
   }
 }
-
-/** Outcome of an answered step whose turn goes on with another model call, because it has an unread message. */
-export const goOn = ({ model }: TurnContext): Reasoned => ({
-  outcome: 'act',
-  model: model?.name ?? '',
-  runs: [],
-  asks: false,
-})

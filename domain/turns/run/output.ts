@@ -8,8 +8,8 @@ import { withOutput } from '../../models/llm/structured/with-output.ts'
 import { checkOutput } from '../../tools/capabilities/arguments/output.ts'
 import type { Deps } from '../deps.ts'
 import type { Answer } from './answer.ts'
+import { goOnWithinCaps } from './go-on.ts'
 import type { ModelCall } from './model-call.ts'
-import { findReachedCap } from './reached-cap.ts'
 import type { Reasoned } from './running-attempt.ts'
 import type { TurnContext } from './turn-context.ts'
 
@@ -94,8 +94,5 @@ export async function afterMiss(
 ): Promise<Reasoned> {
   const misses = countMisses(context) + (made === undefined ? 0 : 1)
   if (misses > MAX_REPEATS) return { outcome: 'failed', code: 'output_invalid' }
-  const cap = await findReachedCap(deps, context, iteration, made && { toolCalls: 0, ...made })
-  if (cap !== undefined) return { outcome: 'failed', code: cap.code }
-  // Nothing to run: the workflow goes on with the next step.
-  return { outcome: 'act', model: context.model?.name ?? '', runs: [], asks: false }
+  return goOnWithinCaps(deps, context, iteration, made)
 }

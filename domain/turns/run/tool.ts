@@ -80,10 +80,10 @@ export async function runTool(
           () => resultOf(deps, turn, { ...call, hidden, execId, askAgent }, claims, iteration, live),
           tracedResult,
         )
-    const awaits = ran instanceof AwaitsTurn ? awaited(ran, claims) : undefined
-    if (awaits !== undefined && 'outcome' in awaits) return awaits
+    const waited = ran instanceof AwaitsTurn ? awaited(ran, claims) : ran
+    if ('outcome' in waited) return waited
     const ask = (asked: InputRequired) => (mayAsk ? askClient(iteration, execId, call, claims, asked) : MAY_NOT_ASK)
-    const result = ran instanceof InputRequired ? ask(ran) : (awaits ?? (ran as CallResult))
+    const result = waited instanceof InputRequired ? ask(waited) : waited
     if ('type' in result) {
       await recordResult(deps, turn, step, live, result)
       return { outcome: 'asked' }
