@@ -1,4 +1,5 @@
 import type { ToolDefinition } from '../../../contract/tools.ts'
+import { isGuard } from '../capabilities/guard.ts'
 import type { ResolvedCapability } from '../capabilities/resolve.ts'
 import { ASKING } from './capability.ts'
 
@@ -7,7 +8,8 @@ import { ASKING } from './capability.ts'
  * and its tool with it. A tool with a policy of its own is not held.
  */
 export function guardAgents(capabilities: ResolvedCapability[], definitions: ToolDefinition[]): ResolvedCapability[] {
-  const guards = definitions.filter(({ type, name }) => type === 'builtin' && name.startsWith(ASKING)).filter(hasPolicy)
+  const guards = definitions.filter((definition) => isGuard(definition, ASKING))
+  if (guards.length === 0) return capabilities
   const names = new Set(capabilities.flatMap(({ capability }) => capability.tools.map(({ name }) => name)))
   if (guards.every(({ name }) => names.has(name))) return capabilities
   const own = new Set(guards.map(({ name }) => name))
@@ -18,6 +20,3 @@ export function guardAgents(capabilities: ResolvedCapability[], definitions: Too
     return { capability: { ...capability, tools }, config }
   })
 }
-
-const hasPolicy = (definition: ToolDefinition): boolean =>
-  definition.type === 'builtin' && definition.policy !== undefined && definition.policy !== 'auto'

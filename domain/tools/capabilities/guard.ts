@@ -52,15 +52,16 @@ const namesOf = ({ name, formerNames = [] }: Tool): string[] => [name, ...former
 
 const guardsOf = (definitions: ToolDefinition[]): string[] =>
   [...new Map(definitions.map((definition) => [definition.name, definition])).values()]
-    .filter(isGuard)
+    .filter((definition) => isGuard(definition, OF_SERVERS))
     .map(({ name }) => name)
 
 /** Whether a definition determines who runs a tool. A new display name alone does not remove an approval. */
 const hasPolicy = (definition: ToolDefinition | undefined): boolean =>
   definition !== undefined && (definition.type === 'client_side' || definition.policy !== undefined)
 
-const isGuard = (definition: ToolDefinition): boolean =>
+/** Whether a definition guards a tool whose name has the prefix: it takes the decision to run it from the model. */
+export const isGuard = (definition: ToolDefinition, prefix: string): boolean =>
   definition.type === 'builtin' &&
   definition.policy !== undefined &&
   definition.policy !== 'auto' &&
-  definition.name.startsWith(OF_SERVERS)
+  definition.name.startsWith(prefix)
