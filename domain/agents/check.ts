@@ -18,7 +18,7 @@ import { readCapabilities } from '../tools/registry/read.ts'
 import { checkTools } from './check-tools.ts'
 import type { Deps } from './deps.ts'
 import { checkOutputSchema } from './output-schema.ts'
-import { findAgent } from './read.ts'
+import { findAgent, findVersion } from './read.ts'
 import { checkLimits } from './turn-caps.ts'
 
 type Checked = {
@@ -198,9 +198,8 @@ async function hintOfName(deps: Below, organizationId: string, ref: string): Pro
 }
 
 /** Returns the version that a session is to run. Throws `invalid` when its agent has no such version. */
-export async function checkVersion(deps: Below, { organizationId }: Actor, agentId: string, version: number) {
-  const key = { organizationId, agentId, version }
-  const row = await deps.db.agentVersion.findUnique({ where: { organizationId_agentId_version: key } })
+export async function checkVersion(deps: Below, actor: Actor, agentId: string, version: number) {
+  const row = await findVersion(deps, actor, agentId, version)
   if (row === null) throw invalid(`agent_version: ${toId('agent', agentId)} has no version ${version}`)
   return row
 }

@@ -1,6 +1,6 @@
 import type { Agent } from '../../contract/agents.ts'
 import type { AgentId } from '../../contract/kit/ids.ts'
-import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
+import type { Agent as AgentRow, AgentVersion as VersionRow } from '../../prisma/generated/client.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { notFound } from '../kit/errors.ts'
@@ -18,3 +18,12 @@ export async function requireAgent(deps: Deps, actor: Actor, id: AgentId): Promi
 
 export const findAgent = (deps: Deps, { organizationId }: Actor, uuid: string): Promise<AgentRow | null> =>
   deps.db.agent.findUnique({ where: { organizationId_id: { organizationId, id: uuid } } })
+
+/** Returns a version of one of the organization's agents. */
+export const findVersion = (
+  { db }: Pick<Deps, 'db'>,
+  { organizationId }: Pick<Actor, 'organizationId'>,
+  agentId: string,
+  version: number,
+): Promise<VersionRow | null> =>
+  db.agentVersion.findUnique({ where: { organizationId_agentId_version: { organizationId, agentId, version } } })

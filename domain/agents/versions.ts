@@ -11,7 +11,7 @@ import { findMissing, markMissing } from '../tools/registry/missing.ts'
 import { checkStoredTools } from './check.ts'
 import type { Deps } from './deps.ts'
 import { writableSchema } from './output-schema.ts'
-import { requireAgent } from './read.ts'
+import { findVersion, requireAgent } from './read.ts'
 import { updateAgent } from './update.ts'
 
 /** Lists versions of an agent, newest first, below `before`. Throws `not_found`. */
@@ -46,8 +46,10 @@ export async function diffVersions(
   id: AgentId,
   { from, to }: { from: number; to: number },
 ): Promise<AgentVersionDiff> {
-  const [before, after] = await Promise.all([from, to].map((version) => requireVersion(deps, actor, id, version)))
-  if (before === undefined || after === undefined) throw notFound('Version')
+  const [before, after] = await Promise.all([
+    requireVersion(deps, actor, id, from),
+    requireVersion(deps, actor, id, to),
+  ])
   const [old, now] = [contentOf(before), contentOf(after)]
   const changes = Object.entries(now).flatMap(([field, value]) => {
     const was = old[field as keyof typeof old]
@@ -86,14 +88,13 @@ export async function restoreVersion(
 }
 
 /** Reads a version of one of the organization's agents. Throws `not_found`. */
-export async function requireVersion(
+async function requireVersion(
   deps: Pick<Deps, 'db'>,
-  { organizationId }: Pick<Actor, 'organizationId'>,
+  actor: Pick<Actor, 'organizationId'>,
   agentId: string,
   version: number,
 ): Promise<VersionRow> {
-  const key = { organizationId, agentId, version }
-  const row = await deps.db.agentVersion.findUnique({ where: { organizationId_agentId_version: key } })
+  const row = await findVersion(deps, actor, agentId, version)
   if (row === null) throw notFound('Version')
   return row
 }
