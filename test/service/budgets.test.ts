@@ -32,7 +32,10 @@ async function runTurn(session: string, more: Record<string, unknown> = {}): Pro
 }
 
 const toldOf = (): Promise<Json[]> =>
-  api.query(`SELECT data FROM organization_events WHERE organization_id = $1 AND type = 'budget.reached'`, [api.uuid])
+  api.query(
+    `SELECT data FROM organization_events WHERE organization_id = $1 AND type = 'budget.reached' ORDER BY position`,
+    [api.uuid],
+  )
 
 const addSession = async (agent: string): Promise<string> =>
   (await call(api, 'POST', '/v1/sessions', { agent_id: agent })).body.id
