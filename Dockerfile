@@ -24,12 +24,12 @@ RUN node --disable-warning=ExperimentalWarning scripts/prune.ts \
 FROM base AS build
 COPY . .
 # Prisma would download its native schema engine, which generating does not use: any file that exists satisfies it.
-# The console in the browser uses the typed client, and other pages load the element <agent-chat> that is built on it. The
-# bundle of workflows is made here, so that a worker needs no bundler at run time and every worker of a release runs the
+# The console is built on the typed client, as is the element <agent-chat>, which other pages load. The bundle of workflows is made here, so that a worker needs no bundler at run time and every worker of a release runs the
 # same code.
 RUN --mount=type=bind,from=packages,source=/app/node_modules,target=/app/node_modules,rw \
   PRISMA_SCHEMA_ENGINE_BINARY=/bin/true node node_modules/prisma/build/index.js generate --no-hints \
   && node --disable-warning=ExperimentalWarning scripts/client.ts \
+  && node --disable-warning=ExperimentalWarning scripts/console.ts \
   && node --input-type=module --eval "await (await import('/app/worker/bundle.ts')).bundleWorkflows()"
 # Leaves what differs from release to release: the database client and the packages' compiled code are layers of their own.
 RUN --mount=type=bind,from=dependencies,source=/app,target=/dependencies \
@@ -38,7 +38,8 @@ RUN --mount=type=bind,from=dependencies,source=/app,target=/dependencies \
   && (cd /dependencies/dist/compiled && find . -type f) | (cd dist/compiled && xargs rm -f) \
   && cp /dependencies/package.json . \
   && mv prisma/generated /generated \
-  && rm -rf scripts dev examples client/src embed/src package-lock.json
+  && rm -rf scripts dev examples client/src embed/src package-lock.json \
+  && find console -mindepth 1 -maxdepth 1 ! -name dist -exec rm -rf {} +
 
 FROM base AS run
 # Makes glibc return large blocks to the system when they are freed, instead of keeping the memory of the largest bodies.

@@ -118,12 +118,13 @@ export async function readAnywhere<T>(path: string, read: () => Promise<T>): Pro
 
 /** Reads the signed-in user. */
 export async function identify(): Promise<void> {
-  auth.value ??= await api.auth.getAuthConfig()
+  const configured = auth.value ?? api.auth.getAuthConfig()
   try {
-    const known = await api.auth.getCurrentUser()
-    const ids = known.organizations.map(({ public_id }) => public_id)
-    if (!ids.includes(organization.value)) organization.value = ids[0] ?? ''
-    user.value = known
+    // Both are asked for at once.
+    const known = api.auth.getCurrentUser()
+    known.catch(() => {})
+    auth.value = await configured
+    accept(await known)
   } catch (error) {
     // The user is no longer a member of the organization.
     if (organization.value !== '' && error instanceof ApiError && error.status === 404) {
@@ -133,6 +134,13 @@ export async function identify(): Promise<void> {
     if (!(error instanceof ApiError) || error.status !== 401) throw error
     user.value = null
   }
+}
+
+/** Shows the user's organization: the chosen one, or else the first. */
+function accept(known: CurrentUser): void {
+  const ids = known.organizations.map(({ public_id }) => public_id)
+  if (!ids.includes(organization.value)) organization.value = ids[0] ?? ''
+  user.value = known
 }
 
 export async function signOut(): Promise<void> {

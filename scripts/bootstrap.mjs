@@ -25,7 +25,10 @@ const CLIENT_SOURCES = [
   'scripts/hey-api.ts',
   'package-lock.json',
 ]
+/** Sources of the console in console/dist, besides those of the client. */
+const CONSOLE_SOURCES = ['console', 'scripts/console.ts']
 const CLIENT_STAMP = path.join(ROOT, 'client', 'dist', '.source-hash')
+const CONSOLE_STAMP = path.join(ROOT, 'console', 'dist', '.source-hash')
 const LOCK = path.join(ROOT, '.data', 'bootstrap.lock')
 const LOCK_POLL_MS = 250
 /** Has glibc give large blocks back when they are freed; see docs/decisions/0014-http-bodies.md. As in the Dockerfile. */
@@ -93,15 +96,17 @@ function listFiles(file) {
   return names.sort().flatMap((name) => listFiles(path.join(file, name)))
 }
 
-function hashClient() {
+function hashSources(sources) {
   const hash = createHash('sha256')
-  for (const source of CLIENT_SOURCES) {
+  for (const source of sources) {
     for (const file of listFiles(path.join(ROOT, source))) hash.update(`${file}\0${readText(file)}\0`)
   }
   return hash.digest('hex')
 }
 
-const isClientGenerated = () => readText(CLIENT_STAMP) === hashClient()
+const isClientGenerated = () => readText(CLIENT_STAMP) === hashSources(CLIENT_SOURCES)
+const hashConsole = () => hashSources([...CLIENT_SOURCES, ...CONSOLE_SOURCES])
+const isConsoleBuilt = () => readText(CONSOLE_STAMP) === hashConsole()
 
 function run(command, args, env) {
   const { status, error } = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...env } })
@@ -133,7 +138,13 @@ function generate() {
 function generateClient() {
   print('Generating the typed client (client/dist) and the element <agent-chat> (embed/dist).')
   run(NODE, ['--disable-warning=ExperimentalWarning', path.join('scripts', 'client.ts')])
-  fs.writeFileSync(CLIENT_STAMP, hashClient())
+  fs.writeFileSync(CLIENT_STAMP, hashSources(CLIENT_SOURCES))
+}
+
+function buildConsole() {
+  print('Building the console (console/dist).')
+  run(NODE, ['--disable-warning=ExperimentalWarning', path.join('scripts', 'console.ts')])
+  fs.writeFileSync(CONSOLE_STAMP, hashConsole())
 }
 
 function isAlive(pid) {
@@ -187,11 +198,12 @@ function useHooks() {
 
 async function prepare() {
   useHooks()
-  if (isInstalled() && isGenerated() && isClientGenerated()) return
+  if (isInstalled() && isGenerated() && isClientGenerated() && isConsoleBuilt()) return
   await lock()
   if (!isInstalled()) install()
   if (!isGenerated()) generate()
   if (!isClientGenerated()) generateClient()
+  if (!isConsoleBuilt()) buildConsole()
   fs.rmSync(LOCK, { force: true })
 }
 

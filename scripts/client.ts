@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import webpack from 'webpack'
+import { build } from 'esbuild'
 import { openapiDocument } from '../api/http/openapi.ts'
 import { endpoints } from '../contract/index.ts'
 import { ROOT } from '../dev/development.ts'
@@ -36,16 +36,14 @@ async function compile(): Promise<void> {
 
 /** Makes one module of all, for pages without a bundler. */
 async function bundle(): Promise<void> {
-  const compiler = webpack({
-    mode: 'production',
+  await build({
+    entryPoints: [path.join(dist, 'index.js')],
+    outfile: path.join(dist, 'browser.js'),
+    bundle: true,
+    format: 'esm',
     target: 'es2022',
-    entry: path.join(dist, 'index.js'),
-    experiments: { outputModule: true },
-    output: { path: dist, filename: 'browser.js', library: { type: 'module' } },
-    optimization: { minimize: false },
+    logLevel: 'warning',
   })
-  const stats = await promisify(compiler.run.bind(compiler))()
-  if (stats === undefined || stats.hasErrors()) throw new Error(`the client cannot be bundled:\n${stats}`)
 }
 
 await generate()

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import webpack from 'webpack'
+import { build } from 'esbuild'
 import { ROOT } from '../dev/development.ts'
 
 const folder = path.join(ROOT, 'embed')
@@ -16,16 +16,14 @@ export async function buildEmbed(): Promise<void> {
   await promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch(({ stdout }) => {
     throw new Error(`the element does not compile:\n${stdout}`)
   })
-  const compiler = webpack({
-    mode: 'production',
+  await build({
+    entryPoints: [path.join(dist, 'main.js')],
+    outfile: path.join(dist, 'embed.js'),
+    alias: { 'agent-session-client': path.join(ROOT, 'client', 'dist', 'index.js') },
+    bundle: true,
+    format: 'esm',
     target: 'es2022',
-    entry: path.join(dist, 'main.js'),
-    // The module finds the service by its own address.
-    module: { parser: { javascript: { importMeta: false, url: false } } },
-    resolve: { alias: { 'agent-session-client': path.join(ROOT, 'client', 'dist', 'index.js') } },
-    experiments: { outputModule: true },
-    output: { path: dist, filename: 'embed.js', library: { type: 'module' } },
+    minify: true,
+    logLevel: 'warning',
   })
-  const stats = await promisify(compiler.run.bind(compiler))()
-  if (stats === undefined || stats.hasErrors()) throw new Error(`the element cannot be bundled:\n${stats}`)
 }

@@ -1,13 +1,13 @@
 import type Router from '@koa/router'
 import { createFileSender } from '../http/compressed.ts'
 import { RequestError } from '../http/errors.ts'
-import { buildSite, type ConsoleOptions, type Site } from './site.ts'
+import { type ConsoleOptions, readSite, type Site } from './site.ts'
 
 /** Serves the console at `/console`, to which `/` redirects. Its files are read at the first request. */
 export function addConsole(router: Router, options: ConsoleOptions): void {
   let site: Promise<Site> | undefined
   const open = () => {
-    site ??= buildSite(options)
+    site ??= readSite(options)
     site.catch(() => {
       site = undefined
     })
@@ -25,13 +25,12 @@ export function addConsole(router: Router, options: ConsoleOptions): void {
     ctx.type = 'text/html'
     ctx.body = html
   })
-  router.get('/console/:hash/*path', async (ctx) => {
-    const { hash, assets } = await open()
-    const path = String(ctx.params.path)
-    const asset = ctx.params.hash === hash ? assets.get(path) : undefined
+  router.get('/console/files/:name', async (ctx) => {
+    const name = String(ctx.params.name)
+    const asset = (await open()).assets.get(name)
     if (asset === undefined) throw new RequestError(404, 'The console has no such file; reload the page')
     ctx.set('Cache-Control', 'public, max-age=31536000, immutable')
     ctx.type = asset.type
-    await send(ctx, path, asset.content)
+    await send(ctx, name, asset.content)
   })
 }

@@ -1,17 +1,37 @@
 import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useState, type VNode } from '../ui.ts'
+import { confirmed } from './dialog.ts'
 import { useFocusFallback } from './focus.ts'
+import { Icon } from './icon.ts'
 import { plain } from './plain.ts'
 
+type PageProps = {
+  title: string
+  /** Place above this one in the navigation. */
+  back?: { title: string; href: string }
+  /** Status beside the title. */
+  badge?: ComponentChildren
+  /** Facts below the title, such as the model, the cost and the age. Empty ones are left out. */
+  facts?: ComponentChildren[]
+  actions?: ComponentChildren
+  /** Whether the page uses the whole window, as two panes do. */
+  isWide?: boolean
+  children?: ComponentChildren
+}
+
 /** Frame of a view: its actions, and its heading, which takes the focus when the view opens. */
-export function Page(props: { title: string; actions?: ComponentChildren; children?: ComponentChildren }): VNode {
-  const { title, actions, children } = props
+export function Page({ title, back, badge, facts = [], actions, isWide = false, children }: PageProps): VNode {
   useEffect(() => {
     document.title = plain(`${title} · Console`)
   }, [title])
   useEffect(() => document.querySelector<HTMLElement>('h1')?.focus(), [])
-  return html`<main id="main">
-    <header class="row"><h1 tabindex="-1" dir="auto">${title}</h1><div class="actions">${actions}</div></header>
+  const shown = facts.filter((fact) => fact !== undefined && fact !== null && fact !== false && fact !== '')
+  return html`<main id="main" class=${isWide ? 'wide-page' : ''}>
+    <header class="head">
+      ${back && html`<nav class="crumbs" aria-label="Breadcrumb"><a href=${back.href}>${back.title}</a><${Icon} name="right" /></nav>`}
+      <div class="head-row"><div class="head-title"><h1 tabindex="-1" dir="auto">${title}</h1>${badge}</div><div class="actions">${actions}</div></div>
+      ${shown.length > 0 && html`<ul class="facts-strip">${shown.map((fact, index) => html`<li key=${index}>${fact}</li>`)}</ul>`}
+    </header>
     ${children}
   </main>`
 }
@@ -26,27 +46,32 @@ export const Quiet = ({ children }: { children?: ComponentChildren }): VNode => 
 export const Reconnecting = ({ isShown }: { isShown: boolean }): VNode =>
   html`<p class="quiet" role="status">${isShown ? 'The connection is lost. Reconnecting…' : ''}</p>`
 
+type ActionProps = {
+  run: () => Promise<unknown>
+  /** Question to confirm first, and the label of the button that confirms it. */
+  question?: string
+  confirm?: string
+  className?: string
+  icon?: string
+  /** Finds the next element for the focus if the button is removed. Default: the heading of the page. */
+  fallback?: () => HTMLElement | null
+  children?: ComponentChildren
+}
+
 /**
  * Button that calls the service. It shows the sentence that `run` returns, or the error. While it runs it keeps the
  * focus, which a disabled button would lose.
  */
-export function ActionButton(props: {
-  run: () => Promise<unknown>
-  /** Question to confirm first. */
-  question?: string
-  className?: string
-  /** Finds the next element for the focus if the button is removed. Default: the heading of the page. */
-  fallback?: () => HTMLElement | null
-  children?: ComponentChildren
-}): VNode {
-  const { run, question, className = '', fallback, children } = props
+export function ActionButton(props: ActionProps): VNode {
+  const { run, question, confirm = 'Confirm', className = '', icon, fallback, children } = props
   const place = useFocusFallback(fallback)
   const [isBusy, setBusy] = useState(false)
   const [error, setError] = useState<unknown>(undefined)
   const [outcome, setOutcome] = useState('')
   const click = async () => {
     if (isBusy) return
-    if (question !== undefined && !confirm(plain(question))) return
+    const isDangerous = className.includes('danger')
+    if (question !== undefined && !(await confirmed({ title: question, action: confirm, isDangerous }))) return
     setBusy(true)
     setError(undefined)
     const result = await run().catch(setError)
@@ -54,7 +79,7 @@ export function ActionButton(props: {
     setBusy(false)
   }
   return html`<span class="action" ref=${place}>
-    <button type="button" class=${className} aria-disabled=${isBusy} onClick=${click}>${children}</button>
+    <button type="button" class=${className} aria-disabled=${isBusy} onClick=${click}>${icon && html`<${Icon} name=${icon} />`}${children}</button>
     <${Problem} error=${error} />
     <span role="status">${outcome && ` ${outcome}`}</span>
   </span>`
@@ -67,22 +92,5 @@ export function CopyButton({ text }: { text: string }): VNode | null {
     await navigator.clipboard.writeText(text)
     return 'Copied.'
   }
-  return html`<${ActionButton} run=${copy}>Copy<//>`
-}
-
-function timeIn(time: Date, zone: string | undefined): string {
-  if (zone === undefined) return time.toLocaleString()
-  const style = { dateStyle: 'medium', timeStyle: 'long' } as const
-  try {
-    return time.toLocaleString(undefined, { ...style, timeZone: zone })
-  } catch {
-    // The service knows the zone, but this browser does not.
-    return time.toLocaleString(undefined, style)
-  }
-}
-
-/** Point in time, in the reader's own format, and in the reader's time zone unless another one is given. */
-export function Time({ at, zone }: { at: string | null | undefined; zone?: string }): VNode | null {
-  if (!at) return null
-  return html`<time datetime=${at} title=${at}>${timeIn(new Date(at), zone)}</time>`
+  return html`<${ActionButton} icon="copy" run=${copy}>Copy<//>`
 }

@@ -1,13 +1,18 @@
 import { useLoad } from '../load.ts'
 import { go, link, route } from '../router.ts'
 import { html, useState, type VNode } from '../ui.ts'
+import { Empty } from './empty.ts'
 import { changesOf, type Field, Form, givenOf, type Values } from './form.ts'
+import { Icon } from './icon.ts'
+import { Menu, type MenuItem } from './menu.ts'
 import { ActionButton, Page, Problem, Quiet } from './page.ts'
+import { Skeleton } from './skeleton.ts'
 import { type Column, Table } from './table.ts'
 
 /** A sentence that `run` returns is shown. */
 type Action<T> = {
   label: string | ((item: T) => string)
+  icon?: string
   isOffered?(item: T): boolean
   /** Whether it is also for users who may not change the resource. */
   isForAll?: boolean
@@ -23,6 +28,12 @@ export type Resource<T> = {
   one: string
   /** Purpose of the list; shown above it. */
   about?: string | (() => string)
+  /** Name of its icon. */
+  icon: string
+  /** Command that creates one; shown while there is none. */
+  example?(): string
+  /** Links between lists that belong together, above the list. */
+  Tabs?(): VNode
   /** Whether the user may create resources, or change one. Default: yes. */
   mayWrite?(item?: T): boolean
   list(): Promise<T[]>
@@ -64,37 +75,44 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
     const name = resource.nameOf(item)
     return isEditable ? html`<a href=${link(path, resource.idOf(item))}>${name}</a>` : name
   }
-  const actions =
-    resource.create && mayWrite() && html`<a class="button primary" href=${link(path, 'new')}>New ${one}</a>`
-  return html`<${Page} title=${title} actions=${actions}>
-    ${about && html`<${Quiet}>${typeof about === 'function' ? about() : about}<//>`}
+  const canCreate = resource.create !== undefined && mayWrite()
+  const create =
+    canCreate && html`<a class="button primary" href=${link(path, 'new')}><${Icon} name="plus" />New ${one}</a>`
+  const purpose = typeof about === 'function' ? about() : about
+  const none = html`<${Empty} icon=${resource.icon} title=${`No ${title.charAt(0).toLowerCase()}${title.slice(1)} yet`} about=${purpose} action=${create} code=${canCreate ? resource.example?.() : undefined} />`
+  return html`<${Page} title=${title} actions=${items?.length !== 0 && create}>
+    ${resource.Tabs && html`<${resource.Tabs} />`}
+    ${purpose && items?.length !== 0 && html`<${Quiet}>${purpose}<//>`}
     <${Problem} error=${error} />
-    <${Table} items=${items} keyOf=${resource.idOf} columns=${[{ title: 'Name', cell: nameCell }, ...columns]} none="None yet."
-      actions=${(item: T) => html`<${Actions} resource=${resource} item=${item} onDone=${reload} />`} />
+    ${
+      (items !== undefined || error === undefined) &&
+      html`<${Table} items=${items} keyOf=${resource.idOf} columns=${[{ title: 'Name', cell: nameCell }, ...columns]} none=${none}
+      actions=${(item: T) => html`<${Menu} label=${`Actions for ${resource.nameOf(item)}`} items=${menuOf(resource, item, reload, reload)} />`} />`
+    }
   <//>`
 }
 
-type ActionsProps<T> = { resource: Resource<T>; item: T; onDone(): void; onRemoved?(): void }
-
-function Actions<T>({ resource, item, onDone, onRemoved = onDone }: ActionsProps<T>): VNode {
+/** Returns the actions on a resource that its user may take. */
+function menuOf<T>(resource: Resource<T>, item: T, onDone: () => void, onRemoved: () => void): MenuItem[] {
   const { actions = [], remove, mayWrite = () => true } = resource
-  const run = (action: (item: T) => Promise<unknown>, done: () => void) => async () => {
-    const outcome = await action(item)
-    done()
-    return outcome
-  }
   const isOffered = (action: Action<T>) => (action.isForAll || mayWrite(item)) && (action.isOffered?.(item) ?? true)
-  const labelOf = ({ label }: Action<T>) => (typeof label === 'function' ? label(item) : label)
-  return html`${actions
-    .filter(isOffered)
-    .map(
-      (action) => html`<${ActionButton} key=${labelOf(action)} run=${run(action.run, onDone)}>${labelOf(action)}<//>`,
-    )}
-  ${
-    remove &&
-    isOffered(remove) &&
-    html`<${ActionButton} className="danger" question=${remove.question(item)} run=${run(remove.run, onRemoved)}>${labelOf(remove)}<//>`
-  }`
+  const entryOf = (action: Action<T>, done: () => void): MenuItem => ({
+    label: typeof action.label === 'function' ? action.label(item) : action.label,
+    icon: action.icon,
+    run: async () => {
+      const outcome = await action.run(item)
+      done()
+      return outcome
+    },
+  })
+  const removal = remove &&
+    isOffered(remove) && {
+      icon: 'trash',
+      ...entryOf(remove, onRemoved),
+      isDangerous: true,
+      question: remove.question(item),
+    }
+  return [...actions.filter(isOffered).map((action) => entryOf(action, onDone)), ...(removal ? [removal] : [])]
 }
 
 function Create<T>({ resource }: { resource: Resource<T> }): VNode {
@@ -106,8 +124,8 @@ function Create<T>({ resource }: { resource: Resource<T> }): VNode {
     if (Created && item !== undefined) setCreated(() => item)
     else go(link(path), { replace: true })
   }
-  const back = html`<a class="button" href=${link(path)}>Back</a>`
-  return html`<${Page} title=${`New ${one}`} actions=${back}>
+  const back = { title: resource.title, href: link(path) }
+  return html`<${Page} title=${`New ${one}`} back=${back}>
     <${Problem} error=${error} />
     ${
       created === undefined
@@ -131,16 +149,19 @@ function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode
     await resource.update?.(item, changesOf(values, resource.valuesOf?.(item) ?? {}))
     loaded.reload()
   }
-  const back = html`<a class="button" href=${link(path)}>Back</a>`
-  return html`<${Page} title=${item === undefined ? one : resource.nameOf(item)} actions=${back}>
+  const back = { title: resource.title, href: link(path) }
+  const entries = item === undefined ? [] : menuOf(resource, item, loaded.reload, () => go(link(path)))
+  return html`<${Page} title=${item === undefined ? one : resource.nameOf(item)} back=${back} actions=${entries.map(
+    ({ label, run, question, isDangerous, icon }) =>
+      html`<${ActionButton} key=${label} icon=${icon} className=${isDangerous ? 'danger' : ''} question=${question} confirm=${label} run=${run}>${label}<//>`,
+  )}>
     <${Problem} error=${loaded.error} />
+    ${item === undefined && loaded.error === undefined && html`<${Skeleton} />`}
     ${
       item !== undefined &&
       html`
       ${resource.update && !mayWrite(item) && html`<${Quiet}>Owners and administrators of the organization can change this.<//>`}
       ${resource.update && html`<${Form} isReadOnly=${!mayWrite(item)} fields=${fields} values=${resource.valuesOf?.(item)} action="Save" done="Saved." onSubmit=${submit} />`}
-      <div class="actions"><${Actions} resource=${resource} item=${item}
-        onDone=${loaded.reload} onRemoved=${() => go(link(path))} /></div>
       ${Detail && html`<${Detail} item=${item} reload=${loaded.reload} />`}`
     }
   <//>`

@@ -1,12 +1,15 @@
 import type { ApiKey, CreateApiKeyRequest, CreatedApiKey } from 'agent-session-client'
-import { CopyButton, Time } from '../parts/page.ts'
+import { viewOf } from '../parts/list-view.ts'
+import { CopyButton } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
+import { Time } from '../parts/time.ts'
 import { api, auth } from '../service.ts'
 import { html } from '../ui.ts'
 
-export const apiKeys: Resource<ApiKey> = {
+const apiKeys: Resource<ApiKey> = {
   path: 'api-keys',
   title: 'API keys',
+  icon: 'key',
   one: 'API key',
   about: () =>
     auth.value?.mode === 'none'
@@ -43,3 +46,5 @@ export const apiKeys: Resource<ApiKey> = {
     run: ({ id }) => api.auth.revokeApiKey({ key_id: id }),
   },
 }
+
+export const View = viewOf(apiKeys)

@@ -25,7 +25,7 @@ const LINES: { name: string; className: string; read(health: DurableHealth): num
 ]
 
 /** Health of durable execution, live. */
-export function Health(): VNode {
+export function View(): VNode {
   const { snapshots, error } = useSnapshots()
   const health = snapshots.at(-1)?.health
   return html`<${Page} title="Health">

@@ -2,7 +2,8 @@ import type { RequestedCall, Turn } from 'agent-session-client'
 import { isNotFound, readPages, useEvery, useLoad } from '../load.ts'
 import { CallArguments } from '../parts/call-arguments.ts'
 import { useFocusFallback } from '../parts/focus.ts'
-import { Page, Problem, Quiet, Time } from '../parts/page.ts'
+import { Page, Problem, Quiet } from '../parts/page.ts'
+import { Time } from '../parts/time.ts'
 import { link } from '../router.ts'
 import { api } from '../service.ts'
 import { html, useLayoutEffect, useRef, useState, type VNode } from '../ui.ts'
@@ -16,7 +17,7 @@ const LOOK_MS = 5000
 const PAGE = 50
 
 /** Calls of all sessions that wait for a person, newest first. Later calls are shown on request. */
-export function Inbox(): VNode {
+export function View(): VNode {
   const [count, setCount] = useState(PAGE)
   const places = useRef(new Map<string, AskingSession>()).current
   // Reads one page more, so that newer calls do not push shown ones out of the result.

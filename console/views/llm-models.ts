@@ -1,17 +1,21 @@
 import type { LlmModelWithProvider, UpdateLlmModelRequest } from 'agent-session-client'
 import { STATUS } from '../parts/common-fields.ts'
 import type { Field } from '../parts/form.ts'
+import { viewOf } from '../parts/list-view.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api, isAdministrator } from '../service.ts'
 import { html } from '../ui.ts'
+import { ModelTabs } from './model-tabs.ts'
 
 const update = ({ id }: { id: string }, body: UpdateLlmModelRequest) => api.models.update({ id, ...body })
 
 const NAME: Field = { name: 'display_name', label: 'Name', kind: 'text', isRequired: true }
 
-export const llmModels: Resource<LlmModelWithProvider> = {
+const llmModels: Resource<LlmModelWithProvider> = {
   path: 'llm-models',
   title: 'Models',
+  icon: 'model',
+  Tabs: ModelTabs,
   one: 'model',
   mayWrite: isAdministrator,
   about: 'Agents without a model of their own use the default.',
@@ -59,3 +63,5 @@ export const llmModels: Resource<LlmModelWithProvider> = {
     run: ({ id }) => api.models.delete({ id }),
   },
 }
+
+export const View = viewOf(llmModels)

@@ -1,9 +1,11 @@
 import type { CreateLlmProviderRequest, LlmProvider, UpdateLlmProviderRequest } from 'agent-session-client'
 import { keyChanges, REMOVE_KEY, STATUS } from '../parts/common-fields.ts'
-import { Time } from '../parts/page.ts'
+import { viewOf } from '../parts/list-view.ts'
 import type { Resource } from '../parts/resource.ts'
+import { Time } from '../parts/time.ts'
 import { api, isAdministrator } from '../service.ts'
 import { html } from '../ui.ts'
+import { ModelTabs } from './model-tabs.ts'
 
 const TYPES = {
   openai: 'OpenAI',
@@ -14,9 +16,11 @@ const TYPES = {
 }
 const options = (labels: Record<string, string>) => Object.entries(labels).map(([value, label]) => ({ value, label }))
 
-export const llmProviders: Resource<LlmProvider> = {
+const llmProviders: Resource<LlmProvider> = {
   path: 'llm-providers',
   title: 'Providers',
+  icon: 'provider',
+  Tabs: ModelTabs,
   one: 'provider',
   mayWrite: isAdministrator,
   about:
@@ -71,3 +75,5 @@ export const llmProviders: Resource<LlmProvider> = {
     run: ({ id }) => api.providers.delete({ provider_id: id }),
   },
 }
+
+export const View = viewOf(llmProviders)

@@ -2,17 +2,20 @@ import type { CreateMcpServerRequest, McpServer, ToolDefinition, UpdateMcpServer
 import { useLoad } from '../load.ts'
 import { keyChanges, REMOVE_KEY, STATUS } from '../parts/common-fields.ts'
 import type { Values } from '../parts/form.ts'
-import { Problem, Quiet, Time } from '../parts/page.ts'
+import { viewOf } from '../parts/list-view.ts'
+import { Problem, Quiet } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
+import { Time } from '../parts/time.ts'
 import { ToolDetails } from '../parts/tool-details.ts'
 import { api, isAdministrator } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
 
 const update = ({ id }: McpServer, body: UpdateMcpServerRequest) => api.mcpServers.update({ server_id: id, ...body })
 
-export const mcpServers: Resource<McpServer> = {
+const mcpServers: Resource<McpServer> = {
   path: 'mcp-servers',
   title: 'MCP servers',
+  icon: 'plug',
   one: 'MCP server',
   mayWrite: isAdministrator,
   about: 'Servers whose tools agents may use. Each is a capability of an agent.',
@@ -102,6 +105,8 @@ export const mcpServers: Resource<McpServer> = {
     run: ({ id }) => api.mcpServers.delete({ server_id: id }),
   },
 }
+
+export const View = viewOf(mcpServers)
 
 /** Returns the sign-in as a request takes it. */
 const givenOauth = ({ as, scopes, client_id, client_secret_set }: NonNullable<McpServer['oauth']>) => ({

@@ -1,6 +1,7 @@
 import type { CreateOrganizationRequest, OrganizationResponse, UpdateOrganizationRequest } from 'agent-session-client'
-import { Time } from '../parts/page.ts'
+import { viewOf } from '../parts/list-view.ts'
 import type { Resource } from '../parts/resource.ts'
+import { Time } from '../parts/time.ts'
 import { api, chooseOrganization, identify, organization, user } from '../service.ts'
 import { html } from '../ui.ts'
 import { mayLeave } from '../unsaved.ts'
@@ -15,9 +16,10 @@ async function andIdentify<T>(work: Promise<T>): Promise<T> {
 const roleIn = ({ id }: OrganizationResponse): string | undefined =>
   user.value?.organizations.find(({ public_id }) => public_id === id)?.role
 
-export const organizations: Resource<OrganizationResponse> = {
+const organizations: Resource<OrganizationResponse> = {
   path: 'organizations',
   title: 'Organizations',
+  icon: 'organization',
   one: 'organization',
   about: 'Each has its own agents, sessions and settings, which only its members see.',
   list: async () => (await api.organizations.list()).data,
@@ -45,3 +47,5 @@ export const organizations: Resource<OrganizationResponse> = {
     },
   ],
 }
+
+export const View = viewOf(organizations)

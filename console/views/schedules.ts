@@ -7,9 +7,11 @@ import type {
 } from 'agent-session-client'
 import { readPages, useEvery, useLoad } from '../load.ts'
 import { type Field, FieldError, type Values } from '../parts/form.ts'
-import { Problem, Quiet, Time } from '../parts/page.ts'
+import { viewOf } from '../parts/list-view.ts'
+import { Problem, Quiet } from '../parts/page.ts'
 import type { Resource } from '../parts/resource.ts'
 import { type Column, Table } from '../parts/table.ts'
+import { Time } from '../parts/time.ts'
 import { link } from '../router.ts'
 import { api, isAdministrator, workflowAddress } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
@@ -19,9 +21,10 @@ const MAX_EXECUTIONS = 100
 const LOOK_MS = 3000
 const MESSAGE = 'session_message'
 
-export const schedules: Resource<ScheduleResponse> = {
+const schedules: Resource<ScheduleResponse> = {
   path: 'schedules',
   title: 'Schedules',
+  icon: 'schedule',
   one: 'schedule',
   mayWrite: isAdministrator,
   about: 'Send messages to agents at set times, whether anybody is watching or not.',
@@ -84,6 +87,8 @@ export const schedules: Resource<ScheduleResponse> = {
     </section>
     <${Executions} schedule=${item} />`,
 }
+
+export const View = viewOf(schedules)
 
 async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
   const { data } = await api.agents.list()

@@ -17,7 +17,7 @@ const NAME = { name: 'name', label: 'Name', kind: 'text', isRequired: true, auto
 /** Address to which an identity provider returns the browser. */
 const returnTo = encodeURIComponent(location.pathname)
 
-export function SignIn(): VNode {
+export function View(): VNode {
   const [isNew, setNew] = useState(false)
   const { password_auth_enabled, signup_enabled, oauth_providers = [] } = auth.value ?? {}
   const signIn = async (values: Record<string, unknown>) => {

@@ -1,5 +1,6 @@
 import type { CreateSkillRequest, Skill, UpdateSkillRequest } from 'agent-session-client'
 import { STATUS } from '../parts/common-fields.ts'
+import { viewOf } from '../parts/list-view.ts'
 import type { Resource } from '../parts/resource.ts'
 import { api, isAdministrator } from '../service.ts'
 import { html } from '../ui.ts'
@@ -14,9 +15,10 @@ Write one line for each change that users see, newest first.
 
 type SkillWithText = Skill & { skill_md?: string }
 
-export const skills: Resource<SkillWithText> = {
+const skills: Resource<SkillWithText> = {
   path: 'skills',
   title: 'Skills',
+  icon: 'skill',
   one: 'skill',
   mayWrite: isAdministrator,
   about: 'Instructions that an agent loads when it needs them. Each is a capability of an agent.',
@@ -53,3 +55,5 @@ export const skills: Resource<SkillWithText> = {
     run: ({ id }) => api.skills.delete({ skill_id: id }),
   },
 }
+
+export const View = viewOf(skills)

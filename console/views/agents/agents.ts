@@ -5,7 +5,7 @@ import { AgentList } from './list.ts'
 import { NewAgent } from './new.ts'
 
 /** Agents at `#/agents`, one at `#/agents/<id>`, a form at `#/agents/new`. */
-export function Agents(): VNode {
+export function View(): VNode {
   const id = route.value.path[1]
   if (id === 'new') return html`<${NewAgent} />`
   if (id !== undefined) return html`<${AgentView} key=${id} agentId=${id} />`

@@ -1,7 +1,8 @@
 import type { KeyValueInfo, SecretInfo } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
-import { Problem, Time } from '../../parts/page.ts'
+import { Problem } from '../../parts/page.ts'
 import { type Column, Table } from '../../parts/table.ts'
+import { Time } from '../../parts/time.ts'
 import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 

@@ -8,9 +8,10 @@ import { Databases } from '../contents/databases.ts'
 import { Files } from '../contents/files.ts'
 import { Storage } from '../contents/storage.ts'
 import { TurnView } from '../turn/turn.ts'
-import { Chat, type ReadingPlace } from './chat.ts'
+import { Chat } from './chat.ts'
 import { createDraft } from './composer.ts'
 import { openSession } from './live.ts'
+import type { ReadingPlace } from './reading-place.ts'
 import { titleOf } from './title.ts'
 
 /** Tabs of a session besides the conversation, each at `#/sessions/<id>/<name>`. */
@@ -21,7 +22,7 @@ const TABS = [
 ]
 
 /** One session: its live conversation, and its contents. */
-export function SessionView({ sessionId }: { sessionId: string }): VNode {
+export function View({ sessionId }: { sessionId: string }): VNode {
   const live = useMemo(() => openSession(sessionId), [sessionId])
   const [draft] = useState(() => createDraft(sessionId))
   const place = useRef<ReadingPlace['current']>(undefined)

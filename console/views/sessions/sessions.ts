@@ -1,13 +1,14 @@
 import type { Agent, Session } from 'agent-session-client'
-import { readPages, useEvery, useLoad } from '../load.ts'
-import { Form } from '../parts/form.ts'
-import { ActionButton, Page, Problem, Time } from '../parts/page.ts'
-import { type Column, Table } from '../parts/table.ts'
-import { go, link, route } from '../router.ts'
-import { api } from '../service.ts'
-import { html, useMemo, useState, type VNode } from '../ui.ts'
-import { SessionView } from './session/session.ts'
-import { titleOf } from './session/title.ts'
+import { readPages, useEvery, useLoad } from '../../load.ts'
+import { Form } from '../../parts/form.ts'
+import { Lazy } from '../../parts/lazy.ts'
+import { ActionButton, Page, Problem } from '../../parts/page.ts'
+import { type Column, Table } from '../../parts/table.ts'
+import { Time } from '../../parts/time.ts'
+import { go, link, route } from '../../router.ts'
+import { api } from '../../service.ts'
+import { html, useMemo, useState, type VNode } from '../../ui.ts'
+import { titleOf } from '../session/title.ts'
 
 const PAGE = 50
 /** Interval between polls of the list. */
@@ -20,11 +21,13 @@ const STATUS: Record<Session['status'], string> = {
   waitingfortoolresults: 'waiting for you',
 }
 
+const loadSession = () => import('../session/session.ts')
+
 /** Sessions at `#/sessions`, one at `#/sessions/<id>`, a form at `#/sessions/new`. */
-export function Sessions(): VNode {
+export function View(): VNode {
   const id = route.value.path[1]
   if (id === 'new') return html`<${NewSession} />`
-  if (id !== undefined) return html`<${SessionView} key=${id} sessionId=${id} />`
+  if (id !== undefined) return html`<${Lazy} key=${id} title="Session" load=${loadSession} sessionId=${id} />`
   return html`<${List} agentId=${route.value.query.get('agent') ?? undefined} />`
 }
 

@@ -1,0 +1,30 @@
+import { html, useEffect, useState, type VNode } from '../ui.ts'
+import { Page } from './page.ts'
+import { Skeleton } from './skeleton.ts'
+
+/** Loads the module of a view, which exports it as `View`. */
+type Load = () => Promise<{ View: (props: object) => VNode }>
+const views = new Map<Load, (props: object) => VNode>()
+
+/** View whose module is loaded when it is first shown. */
+export function Lazy({ title, load, ...props }: { title: string; load: Load }): VNode {
+  const [, setLoaded] = useState(views.size)
+  const [isLost, setLost] = useState(false)
+  const View = views.get(load)
+  useEffect(() => {
+    if (View !== undefined) return
+    load().then(
+      (module) => {
+        views.set(load, module.View)
+        setLoaded(views.size)
+      },
+      () => setLost(true),
+    )
+  }, [load])
+  if (View !== undefined) return html`<${View} ...${props} />`
+  if (!isLost) return html`<${Page} title=${title}><${Skeleton} /><//>`
+  return html`<${Page} title=${title}>
+    <p class="problem" role="alert">This page could not be loaded.</p>
+    <button type="button" onClick=${() => location.reload()}>Try again</button>
+  <//>`
+}

@@ -1,0 +1,85 @@
+import type { Message } from 'agent-session-client'
+import { durationOf } from '../../parts/duration.ts'
+import { LongText } from '../../parts/long-text.ts'
+import { Markdown } from '../../parts/markdown.ts'
+import { ActionButton } from '../../parts/page.ts'
+import { link } from '../../router.ts'
+import { api } from '../../service.ts'
+import { html, useMemo, type VNode } from '../../ui.ts'
+import { lookAgain } from '../../waiting.ts'
+import { type Part, type ShownTurn, textOf } from './conversation.ts'
+import { Pictures } from './pictures.ts'
+import { Tool } from './tool-call.ts'
+
+/** One turn: its message, its parts and its state. */
+export function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn; version: number }): VNode {
+  const cancel = async () => {
+    await api.turns.cancel({ session_id: sessionId, turn_id: turn.id })
+    lookAgain()
+  }
+  // Unchanged turns are not redrawn.
+  return useMemo(
+    () => html`<article class="turn" id=${turn.id}>
+      ${turn.input && html`<${Said} message=${turn.input} />`}
+      ${turn.parts.map((part) => html`<${Shown} key=${part.key} sessionId=${sessionId} part=${part} />`)}
+      <p class="quiet outcome">
+        <${Outcome} turn=${turn} />
+        <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
+        ${
+          ['queued', 'active', 'waiting'].includes(turn.status) &&
+          html`<${ActionButton} run=${cancel} fallback=${messageBox}>${turn.status === 'queued' ? 'Remove from the queue' : 'Stop'}<//>`
+        }
+      </p>
+    </article>`,
+    [sessionId, turn, version],
+  )
+}
+
+/** The service's reasons begin in lower case, and some with the word "cancelled". */
+const cancelledText = (reason: string | undefined): string =>
+  reason?.startsWith('cancelled') ? `C${reason.slice(1)}.` : `Cancelled${reason ? `: ${reason}` : ''}.`
+
+const messageBox = (): HTMLElement | null => document.getElementById('message')
+
+/** State of a turn. */
+function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
+  const { status, error, durationMs, usage, costUsd } = turn
+  if (status === 'queued') return 'Queued.'
+  if (status === 'active') return html`<span role="status">Working…</span>`
+  if (status === 'waiting') return html`<span role="status">Waiting for you.</span>`
+  if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${error}</strong>`
+  if (status === 'cancelled') return html`<span dir="auto">${cancelledText(error)}</span>`
+  const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
+  return [
+    durationMs !== undefined && durationOf(durationMs),
+    tokens,
+    costUsd && (costUsd === '0' ? '$0' : `$${Number(costUsd).toFixed(4)}`),
+  ]
+    .filter(Boolean)
+    .join(' · ')
+}
+
+const Said = ({ message }: { message: Message }): VNode => html`<div class="said">
+  <${LongText} className="typed" text=${textOf(message.content)} label="User input" /><${Pictures} content=${message.content} />
+</div>`
+
+function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
+  if (part.type === 'said') return html`<${Said} message=${part.message} />`
+  if (part.type === 'retry')
+    return html`<p class="quiet" dir="auto">Retrying${part.count > 1 && ` (${part.count} times)`}: ${part.error}</p>`
+  if (part.type === 'calls') {
+    return html`<ul class="calls">${part.calls.map(
+      (call) => html`<${Tool} key=${call.id} sessionId=${sessionId} call=${call} />`,
+    )}</ul>`
+  }
+  return html`<div class="answer">
+    ${
+      part.thinking !== '' &&
+      html`<details open=${part.text === '' && !part.isComplete}><summary>Thinking</summary>
+        <${LongText} text=${part.thinking} label="Thinking" /></details>`
+    }
+    <${Markdown} text=${part.text} />
+    ${part.isInterrupted && html`<p class="quiet">Interrupted.</p>`}
+    ${part.isTooLong && html`<p class="quiet">Cut off: the answer reached the model’s limit of length.</p>`}
+  </div>`
+}
