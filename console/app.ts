@@ -1,10 +1,9 @@
 import { useLoad } from './load.ts'
 import { Navigation } from './navigation.ts'
 import { Questions } from './parts/dialog.ts'
-import { Lazy } from './parts/lazy.ts'
+import { Lazy, Loading } from './parts/lazy.ts'
 import { Notices } from './parts/notice.ts'
 import { Page, Problem, Quiet } from './parts/page.ts'
-import { Skeleton } from './parts/skeleton.ts'
 import { PLACES, type Place } from './places.ts'
 import { go, link, route } from './router.ts'
 import { identify, organization, user } from './service.ts'
@@ -28,20 +27,20 @@ export function App(): VNode {
     <${Questions} /><${Notices} />`
 }
 
+/** Place where the console starts. */
+const START = 'agents'
+
 /** The frame before it is known who the user is. */
 function Starting({ error }: { error: unknown }): VNode {
   const [first = START] = route.value.path
   const title = PLACES.find(({ path }) => path === first)?.title ?? 'Console'
-  return html`<div class="frame"><${Navigation} current=${first} />
-    <${Page} title=${title}><${Problem} error=${error} />${error === undefined && html`<${Skeleton} />`}<//></div>`
+  return html`<div class="frame"><${Skip} /><${Navigation} current=${first} />
+    ${error === undefined ? html`<${Loading} title=${title} />` : html`<${Page} title=${title}><${Problem} error=${error} /><//>`}</div>`
 }
-
-/** Place where the console starts. */
-const START = 'agents'
 
 function Frame(): VNode {
   const [first = ''] = route.value.path
-  const place = PLACES.find(({ path }) => path === first)
+  const place = PLACES.find(({ path }) => path === (first || START))
   useEffect(() => {
     // A user without organizations can only create one.
     if (user.value?.organizations.length === 0 && first !== 'organizations')
@@ -49,10 +48,12 @@ function Frame(): VNode {
     else if (first === '') go(link(START), { replace: true })
   }, [first, user.value])
   return html`
-    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <${Skip} />
     <${Navigation} current=${place?.under ?? first} />
-    ${place ? html`<${Content} key=${place.path} place=${place} />` : first !== '' && html`<${Page} title="Nothing here"><${Quiet}>There is no such page.<//><//>`}`
+    ${place ? html`<${Content} key=${place.path} place=${place} />` : html`<${Page} title="Nothing here"><${Quiet}>There is no such page.<//><//>`}`
 }
+
+const Skip = (): VNode => html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>`
 
 /** Contains the failure of a view that cannot be drawn. */
 function Content({ place }: { place: Place }): VNode {

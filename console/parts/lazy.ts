@@ -2,6 +2,10 @@ import { html, useEffect, useState, type VNode } from '../ui.ts'
 import { Page } from './page.ts'
 import { Skeleton } from './skeleton.ts'
 
+/** Page of a view that is still loading. Its title is no heading, because the view's heading takes the focus. */
+export const Loading = ({ title }: { title: string }): VNode =>
+  html`<main id="main" aria-busy="true"><header class="head"><div class="head-row"><p class="loading-title">${title}</p></div></header><${Skeleton} /></main>`
+
 /** Loads the module of a view, which exports it as `View`. */
 type Load = () => Promise<{ View: (props: object) => VNode }>
 const views = new Map<Load, (props: object) => VNode>()
@@ -22,7 +26,7 @@ export function Lazy({ title, load, ...props }: { title: string; load: Load }): 
     )
   }, [load])
   if (View !== undefined) return html`<${View} ...${props} />`
-  if (!isLost) return html`<${Page} title=${title}><${Skeleton} /><//>`
+  if (!isLost) return html`<${Loading} title=${title} />`
   return html`<${Page} title=${title}>
     <p class="problem" role="alert">This page could not be loaded.</p>
     <button type="button" onClick=${() => location.reload()}>Try again</button>

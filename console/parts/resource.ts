@@ -79,7 +79,7 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
   const create =
     canCreate && html`<a class="button primary" href=${link(path, 'new')}><${Icon} name="plus" />New ${one}</a>`
   const purpose = typeof about === 'function' ? about() : about
-  const none = html`<${Empty} icon=${resource.icon} title=${`No ${title.charAt(0).toLowerCase()}${title.slice(1)} yet`} about=${purpose} action=${create} code=${canCreate ? resource.example?.() : undefined} />`
+  const none = html`<${Empty} icon=${resource.icon} title=${`No ${inSentence(title)} yet`} about=${purpose} action=${create} code=${canCreate ? resource.example?.() : undefined} />`
   return html`<${Page} title=${title} actions=${items?.length !== 0 && create}>
     ${resource.Tabs && html`<${resource.Tabs} />`}
     ${purpose && items?.length !== 0 && html`<${Quiet}>${purpose}<//>`}
@@ -91,6 +91,9 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
     }
   <//>`
 }
+
+/** Returns a title as it is in the middle of a sentence. Abbreviations keep their capitals. */
+const inSentence = (title: string): string => title.replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase())
 
 /** Returns the actions on a resource that its user may take. */
 function menuOf<T>(resource: Resource<T>, item: T, onDone: () => void, onRemoved: () => void): MenuItem[] {

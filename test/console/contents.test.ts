@@ -74,8 +74,8 @@ describePages('what a session holds', () => {
     await page.getByRole('link', { name: '/src/b.txt' }).click()
     await page.getByText('needle').waitFor()
     await page.getByRole('link', { name: 'src', exact: true }).click()
-    page.once('dialog', (dialog) => dialog.accept())
     await page.getByRole('row', { name: 'c.png' }).getByRole('button', { name: 'Delete' }).click()
+    await opened.agree('Delete')
     await page.getByRole('link', { name: 'c.png' }).waitFor({ state: 'detached' })
 
     await page.getByRole('link', { name: 'Databases' }).first().click()

@@ -24,7 +24,6 @@ async function open(at: string, size: 'wide' | 'narrow' = 'wide', organization =
 }
 
 const button = (name: string) => page.getByRole('button', { name })
-const acceptNext = () => page.once('dialog', (dialog) => dialog.accept())
 const list = async (path: string): Promise<Json[]> => (await call(api, 'GET', path)).body.data
 
 /** Fills the fields of the form that is open, by their labels, and presses a button. */
@@ -51,8 +50,7 @@ describePages('the places of the console', () => {
     await page.getByRole('link', { name: 'Daily' }).click()
     await button('Trigger').click()
     await page.getByText('Triggered.').waitFor()
-    expect(await page.locator('.action', { hasText: 'Triggered.' }).textContent()).toBe('Trigger Triggered.')
-    await page.getByRole('cell', { name: 'completed' }).waitFor()
+    await page.getByRole('cell', { name: 'Completed' }).waitFor()
     await waitUntilIdle(api, session)
     await fill({ Message: 'What is new?', 'Maximum concurrent runs': '1' }, 'Save')
     await page.getByText('Saved.').waitFor()
@@ -73,9 +71,9 @@ describePages('the places of the console', () => {
       await page.getByText('Past runs').waitFor()
       return (await nextRuns.getByRole('listitem').count()) > 1
     }, 'the next runs')
-    acceptNext()
     await button('Delete').click()
-    await page.getByText('None yet.').waitFor()
+    await opened.agree('Delete')
+    await page.getByText('No schedules yet').waitFor()
     expect(await list('/v1/durable/schedules')).toEqual([])
   })
 
@@ -104,15 +102,18 @@ describePages('the places of the console', () => {
     await page.getByRole('link', { name: 'Models', exact: true }).click()
     await page.getByRole('link', { name: 'New model' }).click()
     await fill({ Provider: 'Our own', Model: 'tiny-1', Name: 'Tiny' }, 'Create')
-    await page.getByRole('row', { name: 'Tiny' }).getByRole('button', { name: 'Make default' }).click()
-    await page.getByRole('row', { name: 'Tiny' }).getByText('default', { exact: true }).waitFor()
+    await opened.choose('Tiny', 'Make default')
+    await page
+      .getByRole('row', { name: 'Tiny' })
+      .getByText(/default/i)
+      .waitFor()
     await page.getByRole('link', { name: 'Tiny' }).click()
     await fill({ Status: 'disabled' }, 'Save')
     const models = await list(`/v1/llm-providers/${provider.id}/models`)
     expect(models.map(({ model_id }) => model_id)).toEqual(['tiny-1'])
     await page.getByRole('link', { name: 'Providers' }).click()
-    acceptNext()
-    await page.getByRole('row', { name: 'Our own' }).getByRole('button', { name: 'Delete' }).click()
+    await opened.choose('Our own', 'Delete')
+    await opened.agree('Delete')
     await page.getByRole('link', { name: 'Our own' }).waitFor({ state: 'detached' })
     expect((await list('/v1/llm-providers')).map(({ name }) => name)).not.toContain('Our own')
   })
@@ -124,9 +125,9 @@ describePages('the places of the console', () => {
     await fill({ 'SKILL.md': '---\nname: notes\ndescription: Notes.\n---\nWrite.', Status: 'disabled' }, 'Save')
     await page.getByText('Saved.').waitFor()
     expect(await list('/v1/skills')).toMatchObject([{ name: 'notes', status: 'disabled' }])
-    acceptNext()
     await button('Delete').click()
-    await page.getByText('None yet.').waitFor()
+    await opened.agree('Delete')
+    await page.getByText('No skills yet').waitFor()
     expect(await list('/v1/skills')).toEqual([])
   })
 
@@ -145,10 +146,10 @@ describePages('the places of the console', () => {
     const [invitation] = await list(invitations)
     const lifetimeMs = Date.parse(invitation.expires_at) - Date.parse(invitation.created_at)
     expect(Math.round(lifetimeMs / 60_000)).toBe(24 * 60)
-    await page.getByRole('link', { name: 'Back' }).click()
-    acceptNext()
-    await button('Revoke').click()
-    await page.getByText('None yet.').waitFor()
+    await page.getByRole('link', { name: 'Invitations' }).click()
+    await opened.choose('For a new admin', 'Revoke')
+    await opened.agree('Revoke')
+    await page.getByText('No invitations yet').waitFor()
     expect(await list(invitations)).toEqual([])
   })
 
@@ -162,16 +163,14 @@ describePages('the places of the console', () => {
     expect(session).toMatch(/^session_/)
     await call(other, 'PATCH', `/v1/orgs/${other.id}`, { name: `Other ${other.id}` })
     await page.reload()
-    await page.getByRole('link', { name: 'Back' }).click()
-    await page
-      .getByRole('row', { name: `Other ${other.id}` })
-      .getByRole('button', { name: 'Switch' })
-      .click()
+    await page.getByRole('link', { name: 'Organizations' }).click()
+    await opened.choose(`Other ${other.id}`, 'Switch')
     await page
       .getByRole('row', { name: `Other ${other.id}` })
       .getByText('current')
       .waitFor()
-    await page.getByRole('link', { name: 'Sessions' }).click()
+    await button('Menu').click()
+    await page.getByRole('link', { name: 'Sessions', exact: true }).click()
     await page.getByText('Of the other').waitFor()
   })
 

@@ -22,7 +22,7 @@ describePages('signing in', () => {
     await page.getByLabel('Password').fill(password)
     await page.getByLabel('Name', { exact: true }).fill('A person')
     await page.getByRole('button', { name: 'Register' }).click()
-    await page.getByRole('heading', { name: 'API keys' }).waitFor()
+    await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
     await page.getByText('A person').waitFor()
 
     // The access token ends, and is renewed with the other cookie.
@@ -37,7 +37,7 @@ describePages('signing in', () => {
     await page.getByText('It is not shown again').waitFor()
 
     // A form keeps its input while its user, whose login is gone, signs in again.
-    await page.getByRole('link', { name: 'Back' }).click()
+    await page.locator('.crumbs').getByRole('link').click()
     await page.getByRole('link', { name: 'New API key' }).click()
     await page.getByLabel('Name', { exact: true }).fill('Another program')
     await page.context().clearCookies()

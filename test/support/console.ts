@@ -15,6 +15,10 @@ export type ConsolePage = {
   expectNoComplaints(): void
   /** Throws if axe finds violations of WCAG 2.2 AA on the page. */
   expectAccessible(): Promise<void>
+  /** Agrees to the question that the page asks, by the name of its button. Returns the question. */
+  agree(action: string): Promise<string>
+  /** Takes an action on a thing in a list, by its menu. */
+  choose(name: string, action: string): Promise<void>
   /** Gives the page back. */
   close(): Promise<void>
 }
@@ -66,6 +70,16 @@ export async function openPage(
     page,
     expectNoComplaints: () => expect(complaints).toEqual([]),
     expectAccessible: () => expectAccessible(page),
+    agree: async (action) => {
+      const dialog = page.getByRole('dialog')
+      const question = (await dialog.getByRole('heading').textContent()) ?? ''
+      await dialog.getByRole('button', { name: action }).click()
+      return question
+    },
+    choose: async (name, action) => {
+      await page.getByRole('button', { name: `Actions for ${name}` }).click()
+      await page.getByRole('menuitem', { name: action, exact: true }).click()
+    },
     close: async () => {
       await leave(page)
       idle.push(page)

@@ -50,7 +50,7 @@ export function AgentView({ agentId }: { agentId: string }): VNode {
     ${
       isActive
         ? html`<${ActionButton} className="danger" run=${setStatus('archived')}
-          question=${`Archive “${agent.name}”? Its sessions stay, and it can be restored.`}>Archive<//>`
+          confirm="Archive" question=${`Archive “${agent.name}”? Its sessions stay, and it can be restored.`}>Archive<//>`
         : html`<${ActionButton} run=${setStatus('active')}>Restore<//>`
     }
     <a class="button" href=${link('agents')}>Back</a>`

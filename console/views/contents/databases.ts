@@ -31,7 +31,7 @@ function List({ sessionId }: Props): VNode {
     { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
   ]
   const actions = ({ name }: DatabaseInfoResponse) =>
-    html`<${ActionButton} className="danger" question=${`Delete the database “${name}”?`} run=${remove(name)}>Delete<//>`
+    html`<${ActionButton} className="danger" confirm="Delete" question=${`Delete the database “${name}”?`} run=${remove(name)}>Delete<//>`
   return html`<section>
     <${Problem} error=${error} />
     <${Table} items=${value} keyOf=${nameOf} columns=${columns} actions=${actions}

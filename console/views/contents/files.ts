@@ -132,7 +132,7 @@ function Directory(props: Props & { path: string; files: FileInfo[]; reload(): v
     { title: 'Changed', cell: ({ file }) => html`<${Time} at=${file.updated_at} />` },
   ]
   const actions = ({ file }: Row) => html`<${ActionButton} className="danger" run=${remove(file)}
-    question=${`Delete “${file.path}”${file.is_directory ? ' and everything in it' : ''}?`}>Delete<//>`
+    confirm="Delete" question=${`Delete “${file.path}”${file.is_directory ? ' and everything in it' : ''}?`}>Delete<//>`
   return html`<${Upload} sessionId=${sessionId} path=${path} onDone=${reload} />
     <${Problem} error=${inner.error} />
     <${Table} items=${rowsOf(files, 0)} keyOf=${({ file }: Row) => file.id} columns=${columns} actions=${actions} none="No files yet." />`

@@ -57,7 +57,7 @@ function List({ agentId }: { agentId: string | undefined }): VNode {
   const actions = (session: Session) => html`
     <${ActionButton} run=${() => done(session.is_pinned ? api.sessions.unpin(at(session)) : api.sessions.pin(at(session)))}>
       ${session.is_pinned ? 'Unpin' : 'Pin'}<//>
-    <${ActionButton} className="danger" question=${`Delete “${titleOf(session)}” and everything in it?`}
+    <${ActionButton} className="danger" confirm="Delete" question=${`Delete “${titleOf(session)}” and everything in it?`}
       run=${() => done(api.sessions.delete(at(session)))}>Delete<//>`
   const create = html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`
   return html`<${Page} title="Sessions" actions=${create}>
