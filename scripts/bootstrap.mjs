@@ -25,7 +25,7 @@ const CLIENT_SOURCES = [
   'scripts/hey-api.ts',
   'package-lock.json',
 ]
-/** Sources of the console in console/dist, besides those of the client. */
+/** Sources of the console in console/dist, besides the client's. */
 const CONSOLE_SOURCES = ['console', 'scripts/console.ts']
 const CLIENT_STAMP = path.join(ROOT, 'client', 'dist', '.source-hash')
 const CONSOLE_STAMP = path.join(ROOT, 'console', 'dist', '.source-hash')

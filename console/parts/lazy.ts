@@ -2,7 +2,7 @@ import { html, useEffect, useState, type VNode } from '../ui.ts'
 import { Page } from './page.ts'
 import { Skeleton } from './skeleton.ts'
 
-/** Page of a view that is still loading. Its title is no heading, because the view's heading takes the focus. */
+/** Page of a view that is still loading. Its title is not a heading, because the view's heading takes the focus. */
 export const Loading = ({ title }: { title: string }): VNode =>
   html`<main id="main" aria-busy="true"><header class="head"><div class="head-row"><p class="loading-title">${title}</p></div></header><${Skeleton} /></main>`
 
