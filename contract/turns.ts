@@ -37,6 +37,24 @@ export const RequestedCall = z
   })
 export type RequestedCall = z.infer<typeof RequestedCall>
 
+export const Takeover = z
+  .object({
+    iteration: z.int().min(1).meta({ description: 'Number of the model call that was lost, or that called the tool.' }),
+    tool_call_id: z.string().nullish().meta({ description: 'Null for a model call.' }),
+    span_id: z.string().meta({ description: "Span of the step in the context of the turn's events." }),
+    reason: z.enum(['process_stopped', 'process_lost', 'retried']).meta({
+      description:
+        'Why the attempt before did not end the step: its process stopped, its process died or was cut off, or it failed in a process that lives.',
+    }),
+    begun_at: DateTime.nullish().meta({ description: 'Begin of the attempt before.' }),
+    lost_at: DateTime.meta({ description: 'Last sign of life of the attempt before.' }),
+    taken_over_at: DateTime.meta({ description: 'Begin of the attempt that went on.' }),
+    from_process: z.string().nullish().meta({ description: 'Process of the attempt before, as <process id>@<host>.' }),
+    to_process: z.string().nullish().meta({ description: 'Process of the attempt that went on.' }),
+  })
+  .meta({ id: 'Takeover' })
+export type Takeover = z.infer<typeof Takeover>
+
 export const FINISH_REASON =
   "Why the answer ended, if not by itself: length, content_filter, or the provider's own reason."
 
@@ -76,6 +94,9 @@ export const Turn = z
     error_code: TurnErrorCode.nullish(),
     finish_reason: z.string().nullish().meta({ description: FINISH_REASON }),
     output: TurnOutput.nullish(),
+    takeovers: z.array(Takeover).nullish().meta({
+      description: 'The latest steps, up to 20, that a new attempt has taken over from a lost one. Absent without any.',
+    }),
     workflow_id: z.string(),
     pending_tool_calls: z.array(RequestedCall),
     created_at: DateTime,

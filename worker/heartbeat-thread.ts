@@ -3,6 +3,7 @@ import type { Connection } from '@temporalio/client'
 import pg from 'pg'
 import { RENEW_LEASE } from '../domain/turns/run/lease-sql.ts'
 import { processPlace } from '../lib/process-place.ts'
+import { processName } from '../lib/worker-identity.ts'
 import { type PostgresSettings, postgresOptions } from '../platform/postgres/connection.ts'
 import type { TemporalSettings } from '../platform/temporal/connection.ts'
 import { createStallWatch } from './stall.ts'
@@ -81,7 +82,7 @@ async function renewLease(): Promise<void> {
       await client.connect()
       database = client
     }
-    await database.query(RENEW_LEASE, [number, processPlace ?? null])
+    await database.query(RENEW_LEASE, [number, processPlace ?? null, processName])
   } catch {
     await database?.end().catch(() => {})
     database = undefined

@@ -43,11 +43,11 @@ const tooLong = (limit: string) =>
 export const copyTurns = (db: Prisma.TransactionClient, to: string, turns: Turns) => db.$executeRaw`
   INSERT INTO turns (
     id, organization_id, session_id, agent_id, agent_version, user_id, api_key_id, input_sequence, input_preview, controls, output_schema,
-    output, status, iterations, error, error_code, finish_reason, created_at, started_at, finished_at, deltas_deleted, is_copy
+    output, status, iterations, error, error_code, finish_reason, created_at, started_at, finished_at, takeovers, deltas_deleted, is_copy
   )
   SELECT copy.id, t.organization_id, ${to}::uuid, t.agent_id, t.agent_version, t.user_id, t.api_key_id, t.input_sequence,
     t.input_preview, t.controls, t.output_schema, t.output, t.status, t.iterations, t.error, t.error_code, t.finish_reason, t.created_at, t.started_at,
-    t.finished_at, true, true
+    t.finished_at, t.takeovers, true, true
   FROM unnest(${turns.from}::uuid[], ${turns.to}::uuid[]) AS copy (of, id) JOIN turns t ON t.id = copy.of`
 
 const COPIED_TYPES = Prisma.sql`e.type NOT IN ('output.message.delta', 'reason.thinking.delta', 'tool.progress')`

@@ -12,6 +12,7 @@ import { pendingCalls, presentRequested, readAct } from './calls.ts'
 import type { Deps } from './deps.ts'
 import { type Family, readFamilies } from './family.ts'
 import { findStalled } from './runs/stalled.ts'
+import { presentTakeovers } from './takeovers.ts'
 
 /** Row of a turn, without the schema that only its steps need. */
 type TurnRow = Omit<StoredTurn, 'outputSchema'>
@@ -139,6 +140,7 @@ const presentTurn = (
   error_code: row.errorCode as Turn['error_code'],
   finish_reason: row.finishReason,
   output: row.output as Turn['output'],
+  ...presentTakeovers(row.id, row.takeovers),
   workflow_id: toId('turn', row.id),
   pending_tool_calls,
   created_at: row.createdAt.toISOString(),

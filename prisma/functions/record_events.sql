@@ -51,6 +51,8 @@
 -- claims: number of attempts of the step that have begun, including this one.
 -- next_turn_id: when the turn has ended, the queued turn that is to start next.
 --
+-- A newer attempt of a step that has an older one may take it over from that (note_takeover).
+--
 -- An event of a turn happens once: one with the same turn, type and step as another is left out. The partial unique
 -- index events_once excludes the types that may repeat, and ON CONFLICT has to spell out its predicate to refer to it.
 
@@ -110,9 +112,13 @@ BEGIN
       RETURN jsonb_build_object('outcome', 'fenced');
     END IF;
     IF v_fence IS DISTINCT FROM p_fence THEN
-      INSERT INTO turn_steps (turn_id, step, fence, claims, process) VALUES (p_turn_id, p_step, p_fence, 1, p_process)
+      IF v_fence IS NOT NULL THEN
+        PERFORM note_takeover(p_session_id, p_turn_id, p_step, p_process, v_ts);
+      END IF;
+      INSERT INTO turn_steps (turn_id, step, fence, claims, process, begun_at)
+      VALUES (p_turn_id, p_step, p_fence, 1, p_process, v_ts)
       ON CONFLICT (turn_id, step) DO UPDATE SET
-        fence = excluded.fence, claims = turn_steps.claims + 1, process = excluded.process
+        fence = excluded.fence, claims = turn_steps.claims + 1, process = excluded.process, begun_at = excluded.begun_at
       RETURNING claims INTO v_claims;
     END IF;
   END IF;

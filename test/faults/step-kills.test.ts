@@ -1,3 +1,5 @@
+import { hostname } from 'node:os'
+import { processName } from '../../lib/worker-identity.ts'
 import { call, createScriptedSession, type Json, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { killProcesses, type ServiceProcess, startWorkerProcess } from '../support/process.ts'
@@ -29,6 +31,8 @@ type Scenario = {
   asked: number
   /** Status of the tool call, if not success. */
   status?: string
+  /** Step that the worker is killed in: the model call, and the call of its answer. */
+  lost?: { iteration: number; tool_call_id: string | null }
   /** Events that must be in the record before the worker is killed. */
   until: [type: string, times: number][]
 }
@@ -39,21 +43,25 @@ const HELD = {
     steps: [{ ...QUICK, delay_ms: HELD_MS, tool_calls: call1('echo') }, QUICK],
     until: [['output.message.started', 1]],
     asked: 3,
+    lost: { iteration: 1, tool_call_id: null },
   },
   'in mid-stream': {
     steps: [{ ...SLOW, tool_calls: call1('echo') }, QUICK],
     until: [['output.message.delta', 2]],
     asked: 3,
+    lost: { iteration: 1, tool_call_id: null },
   },
   'while it ran a tool that may run again': {
     steps: [{ ...QUICK, tool_calls: call1('wait', { ms: HELD_MS }) }, QUICK],
     until: [['tool.started', 1]],
     asked: 2,
+    lost: { iteration: 1, tool_call_id: 'one' },
   },
   'while it ran a tool that may not run again: the model is told': {
     steps: [{ ...QUICK, tool_calls: call1('once', { ms: HELD_MS }) }, QUICK],
     until: [['tool.started', 1]],
     asked: 2,
+    lost: { iteration: 1, tool_call_id: 'one' },
     status: 'error',
   },
   'in the second reason step': {
@@ -63,6 +71,7 @@ const HELD = {
       ['output.message.delta', 3],
     ],
     asked: 3,
+    lost: { iteration: 2, tool_call_id: null },
   },
 } satisfies Record<string, Scenario>
 const ASKING: Scenario = {
@@ -80,6 +89,7 @@ const APPROVING: Scenario = {
 
 let service: TestService
 let killedAt: number
+let killed: string
 const held = new Map<string, Started>()
 let answered: Started
 let approved: Started
@@ -101,6 +111,7 @@ beforeAll(async () => {
   })
   await Promise.all([...reached, answer(runsApproved.id, { approved: true }).then(() => isRun(runsApproved))])
   await answer(approved.id, { approved: true })
+  killed = `${pool.list()[0]?.pid}@${hostname()}`
   await pool.killAll()
   killedAt = Date.now()
   expect(await answer(answered.id, 'fine')).toMatchObject({ status: 200, body: { accepted: 1, status: 'active' } })
@@ -130,7 +141,7 @@ const answer = (id: string, result: unknown) =>
   call(service.url, 'POST', `/v1/sessions/${id}/tool-results`, { tool_results: [{ tool_call_id: 'one', result }] })
 
 /** Waits for the end of a turn that continued after the kill, expecting a reason step, one call, and the answer. */
-async function expectFinished({ scenario, id, stream }: Started): Promise<Json[]> {
+async function expectFinished({ scenario, id, turnId, stream }: Started): Promise<Json[]> {
   await until(stream, 'session.idled')
   stream.close()
   const events = await waitUntilIdle(service.url, id)
@@ -145,8 +156,19 @@ async function expectFinished({ scenario, id, stream }: Started): Promise<Json[]
     expect(typesOf(events).filter((other) => other === type)).toEqual([type, type])
   }
   expect(typesOf(events).filter((type) => type === 'output.message.started')).toHaveLength(scenario.asked)
+  if (scenario.lost !== undefined) await expectTakenOver(id, turnId, scenario.lost)
   process.stdout.write(`recovery: ${expect.getState().currentTestName}: ${standstillMs(events, killedAt)} ms\n`)
   return events
+}
+
+/** Expects the turn to tell that the worker of this process went on with a step of the killed one. */
+async function expectTakenOver(id: string, turnId: string, lost: Required<Scenario>['lost']): Promise<void> {
+  const { takeovers } = (await call(service.url, 'GET', `/v1/sessions/${id}/turns/${turnId}`)).body
+  const processes = { from_process: killed, to_process: processName }
+  expect(takeovers).toMatchObject([{ ...lost, ...processes, reason: 'process_lost' }])
+  const [{ begun_at, lost_at, taken_over_at }] = takeovers
+  const times = [begun_at, lost_at, new Date(killedAt).toISOString(), taken_over_at]
+  expect(times).toEqual(times.toSorted())
 }
 
 const secondGeneration = (events: Json[]): Json => events.filter(({ type }) => type === 'llm.generation')[1]
@@ -165,8 +187,10 @@ describe('a turn with a tool goes on when its worker is killed', () => {
 })
 
 describe('a turn that waits for its client goes on', () => {
-  it('when all workers were killed meanwhile and one starts after the answer', async () => {
+  it('when all workers were killed meanwhile and one starts after the answer, which takes no step over', async () => {
     const events = await expectFinished(answered)
+    const { body } = await call(service.url, 'GET', `/v1/sessions/${answered.id}/turns/${answered.turnId}`)
+    expect(body).not.toHaveProperty('takeovers')
     expect(secondGeneration(events).data.messages.at(-1).content[0]).toMatchObject({ result: 'fine' })
   })
 
@@ -175,7 +199,9 @@ describe('a turn that waits for its client goes on', () => {
   })
 
   it('when its worker is killed while it runs the approved tool', async () => {
+    const { id, turnId } = runsApproved
     await expectFinished(runsApproved)
+    await expectTakenOver(id, turnId, { iteration: 1, tool_call_id: 'one' })
   })
 
   it.concurrent('when Temporal is away while the results arrive, and only the sweep can notify its workflow', async () => {

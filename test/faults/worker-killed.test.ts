@@ -187,6 +187,8 @@ describe('a worker that is not dead', () => {
       await untilStartedAgain(turn.stream)
       report('told to stop', Date.now() - stoppedAt)
       expect(compactTypes(await finishedRecord(turn))).toEqual(firstTurnTypes('in_text'))
+      const { body } = await call(site.service.url, 'GET', `/v1/sessions/${turn.id}/turns/${turn.turnId}`)
+      expect(body.takeovers).toMatchObject([{ iteration: 1, reason: 'process_stopped' }])
       await stopping
     }))
 })

@@ -179,6 +179,6 @@ function parentSpan(event: StoredEvent): string {
 }
 
 /** Returns a span id of 16 hex digits, as in OpenTelemetry. It is the same for every attempt of a step. */
-const span = (turnId: string, step: string): string => digest(turnId, step).slice(0, 16)
+export const span = (turnId: string, step: string): string => digest(turnId, step).slice(0, 16)
 const spanUuid = (turnId: string, step: string): string => digest(turnId, step).slice(0, 32)
 const digest = (turnId: string, step: string): string => hash('sha256', `${turnId}/${step}`)

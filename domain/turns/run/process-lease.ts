@@ -1,4 +1,5 @@
 import { hasEnded, processPlace } from '../../../lib/process-place.ts'
+import { processName } from '../../../lib/worker-identity.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
 import { RENEW_LEASE } from './lease-sql.ts'
@@ -16,6 +17,8 @@ const TAKEN_MS = 10_000
 const SETTLED_MS = 2 * LEASE_MS
 /** Time for which the open polls of a vanished machine may still receive activities. */
 const POLLS_MS = 75_000
+/** Time for which the names of dead processes are kept, for the turns that others have taken over from them. */
+const NAMES_MS = 3_600_000
 
 type LeaseDeps = Pick<Deps, 'db' | 'attempts'>
 
@@ -38,13 +41,13 @@ export const inShareSql = ({ attempts }: Pick<Deps, 'attempts'>, id: Prisma.Sql)
 
 /** Notes that this process lives: the steps that it has begun are left to it. */
 export async function renewLease({ db, attempts }: LeaseDeps): Promise<void> {
-  await db.$executeRawUnsafe(RENEW_LEASE, attempts.process, processPlace ?? null)
+  await db.$executeRawUnsafe(RENEW_LEASE, attempts.process, processPlace ?? null, processName)
 }
 
 /** Gives up the steps that this process has begun. Its activities are left to it for a moment. */
 export async function releaseLease({ db, attempts }: LeaseDeps): Promise<void> {
   await db.$executeRaw`
-    UPDATE processes SET seen_at = 'epoch', taken_until = clock_timestamp() + make_interval(secs => ${STOPS_MS / 1000})
+    UPDATE processes SET seen_at = 'epoch', ended_at = clock_timestamp(), taken_until = clock_timestamp() + make_interval(secs => ${STOPS_MS / 1000})
     WHERE number = ${attempts.process}::bigint`
 }
 
@@ -62,6 +65,7 @@ export async function takeDead({ db, attempts }: LeaseDeps): Promise<number[]> {
   if (ended.length === 0 && !others.some(({ hasRunOut }) => hasRunOut)) return []
   const dead = await db.$queryRaw<{ number: number }[]>`
     UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000}),
+      ended_at = greatest(ended_at, seen_at),
       seen_at = least(seen_at, clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000}))
     WHERE (NOT ${LIVES} OR number = ANY (${ended}::bigint[]))
       AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
@@ -79,9 +83,13 @@ export async function isDead({ db }: Pick<Deps, 'db'>, number: number): Promise<
   return row?.lives === false
 }
 
-/** Forgets a process that has been dead for too long to receive anything. */
+/** Leaves alone a process that has been dead for too long to receive anything, and deletes those dead for long. */
 export async function forgetDead({ db }: Pick<Deps, 'db'>, number: number): Promise<void> {
   await db.$executeRaw`
-    DELETE FROM processes WHERE number = ${number}::bigint
-      AND seen_at < clock_timestamp() - make_interval(secs => ${POLLS_MS / 1000})`
+    WITH deleted AS (
+      DELETE FROM processes
+      WHERE taken_until = 'infinity' AND ended_at < clock_timestamp() - make_interval(secs => ${NAMES_MS / 1000})
+    )
+    UPDATE processes SET taken_until = 'infinity'
+    WHERE number = ${number}::bigint AND seen_at < clock_timestamp() - make_interval(secs => ${POLLS_MS / 1000})`
 }
