@@ -1,11 +1,14 @@
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
 import { createScriptedSession, waitUntilIdle } from '../support/http.ts'
+import { killProcesses } from '../support/process.ts'
 import { withService } from '../support/service.ts'
 import { newOrganization } from '../support/shared/service.ts'
 import { clientTool, guardedTool, postAndAsk, submit } from '../support/turns.ts'
+import { createWorkerPool } from '../support/workers.ts'
 
 afterAll(closeBrowser)
+afterAll(killProcesses)
 
 const STEPS = [
   {
@@ -60,6 +63,39 @@ describePages('the timeline of a turn', () => {
     await waitUntilIdle(api, id)
     opened.expectNoComplaints()
     await opened.close()
+  })
+
+  it('shows an attempt that died with its worker, the gap, and who went on, as the conversation does', async () => {
+    await withService({ worker: false }, async (service) => {
+      const pool = createWorkerPool(service, 1)
+      await pool.fill()
+      const id = await createScriptedSession(service.url, [
+        { text: 'one two three four five six', tokens_per_second: 4 },
+      ])
+      const opened = await openConsole(service.url, { at: `#/sessions/${id}` })
+      const { page } = opened
+      await page.getByRole('textbox', { name: 'Message' }).fill('Count')
+      await page.keyboard.press('Enter')
+      await page.getByText('one two').waitFor()
+      await pool.killAll()
+      await service.startWorker()
+      const line = page.getByText(/^Worker lost\. Process \d+ went on after \d/)
+      await line.waitFor()
+      await page.getByText('five six').waitFor()
+      await page.reload()
+      await line.waitFor()
+      await page.getByRole('link', { name: 'Timeline' }).click()
+      const lost = page.getByRole('link', { name: /^Model call .*Worker lost, taken over by process \d+ after \d/ })
+      await lost.waitFor()
+      expect(await lost.locator('.lost').count()).toBe(1)
+      expect(await lost.locator('.gap').count()).toBe(1)
+      expect(await page.locator('.span .lost').count()).toBe(1)
+      await lost.click()
+      await page.getByRole('region', { name: 'Chosen span' }).getByText('Worker lost, taken over by').waitFor()
+      await opened.expectAccessible()
+      opened.expectNoComplaints()
+      await opened.close()
+    })
   })
 
   it.each([

@@ -33,7 +33,8 @@ export function Chat({ sessionId, live, draft, place, about }: Props): VNode {
     ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
     ${live.state.value === 'live' && turns.length === 0 && html`<div class="middle quiet"><p>No messages yet.</p>${about && html`<p dir="auto">${about}</p>`}</div>`}
     <div class="chat" ref=${chat} role="log" aria-label="Conversation" aria-busy=${unfinished.length > 0}>${turns.map(
-      (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version} />`,
+      (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version}
+        takeovers=${live.takeovers.value.get(turn.id)} />`,
     )}</div>
     <${Problem} error=${live.error.value} />
     ${

@@ -1,9 +1,10 @@
-import type { Event } from 'agent-session-client'
+import type { Event, Takeover, Turn } from 'agent-session-client'
 import { isNotFound, isTemporary } from '../../load.ts'
 import { abortWhenHidden, untilSeen } from '../../seen.ts'
 import { api, sessionOf } from '../../service.ts'
 import { type Signal, signal } from '../../ui.ts'
 import { type Conversation, createConversation, NOT_SHOWN, turnIdOf } from './conversation.ts'
+import { noticeTakeovers } from './takeovers.ts'
 
 /** Number of turns loaded at once. */
 const TURNS = 20
@@ -24,6 +25,8 @@ export type Live = {
   state: Signal<'loading' | 'live' | 'deleted'>
   error: Signal<unknown>
   hasEarlier: Signal<boolean>
+  /** By the ids of the turns that have some. */
+  takeovers: Signal<ReadonlyMap<string, Takeover[]>>
   /** False while the service cannot be reached. */
   isConnected: Signal<boolean>
   /** Loads earlier turns. */
@@ -42,6 +45,8 @@ export function openSession(sessionId: string): Live {
   const error = signal<unknown>(undefined)
   const hasEarlier = signal(false)
   const isConnected = signal(true)
+  const takeovers = signal<ReadonlyMap<string, Takeover[]>>(new Map())
+  const isTakenOver = noticeTakeovers()
   /** All events except deltas; `deltas` has the last one of each turn and type. */
   let events: Event[] = []
   let conversation = createConversation()
@@ -55,8 +60,15 @@ export function openSession(sessionId: string): Live {
     isDrawn = true
     shown.value = { conversation }
   }
+  const know = (turns: Turn[]): void => {
+    const found = turns.flatMap(({ id, takeovers }) => (takeovers ? [[id, takeovers] as const] : []))
+    if (found.length > 0) takeovers.value = new Map([...takeovers.value, ...found])
+  }
+  const lookAt = async (turn_id: string) => know([await api.turns.get({ ...path, turn_id })])
   const take = (event: Event): void => {
     conversation.take(event)
+    // The line about it can be missing: the timeline has it, too.
+    if (isTakenOver(event)) lookAt(turnIdOf(event) ?? '').catch(() => {})
     last = event.id
     if ((DELTAS as readonly string[]).includes(event.type)) deltas.set(`${event.type} ${turnIdOf(event)}`, event)
     else events.push(event)
@@ -90,6 +102,7 @@ export function openSession(sessionId: string): Live {
   const readFirst = async (offset: number): Promise<Event | undefined> => {
     const { data } = await api.turns.list({ ...path, limit: TURNS, offset })
     hasEarlier.value = data.length === TURNS
+    know(data)
     const oldest = data.at(-1)
     if (oldest === undefined) return undefined
     const first = await api.events.list({ ...path, turn_id: oldest.id, limit: 1 })
@@ -103,6 +116,7 @@ export function openSession(sessionId: string): Live {
     if (signal.aborted) return
     events = found
     conversation = createConversation(events)
+    for (const event of events) isTakenOver(event)
     last = events.at(-1)?.id
     state.value = 'live'
     error.value = undefined
@@ -162,7 +176,7 @@ export function openSession(sessionId: string): Live {
     })
     return () => stopped.abort()
   }
-  return { shown, state, error, hasEarlier, isConnected, loadEarlier, start }
+  return { shown, state, error, hasEarlier, isConnected, takeovers, loadEarlier, start }
 }
 
 const bySequence = (a: Event, b: Event): number => (a.sequence ?? 0) - (b.sequence ?? 0)

@@ -1,8 +1,9 @@
-import type { Message } from 'agent-session-client'
+import type { Message, Takeover } from 'agent-session-client'
 import { durationOf } from '../../parts/duration.ts'
 import { LongText } from '../../parts/long-text.ts'
 import { Markdown } from '../../parts/markdown.ts'
 import { ActionButton } from '../../parts/page.ts'
+import { byProcess, wentOn } from '../../parts/takeover.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, useMemo, type VNode } from '../../ui.ts'
@@ -11,8 +12,13 @@ import { type Part, type ShownTurn, textOf } from './conversation.ts'
 import { Pictures } from './pictures.ts'
 import { Tool } from './tool-call.ts'
 
+type Props = { sessionId: string; turn: ShownTurn; version: number; takeovers: Takeover[] | undefined }
+
+/** Number of takeovers that a turn tells of. Its timeline has the others. */
+const TOLD = 3
+
 /** One turn: its message, its parts and its state. */
-export function Turn({ sessionId, turn, version }: { sessionId: string; turn: ShownTurn; version: number }): VNode {
+export function Turn({ sessionId, turn, version, takeovers }: Props): VNode {
   const cancel = async () => {
     await api.turns.cancel({ session_id: sessionId, turn_id: turn.id })
     lookAgain()
@@ -22,6 +28,9 @@ export function Turn({ sessionId, turn, version }: { sessionId: string; turn: Sh
     () => html`<article class="turn" id=${turn.id}>
       ${turn.input && html`<${Said} message=${turn.input} />`}
       ${turn.parts.map((part) => html`<${Shown} key=${part.key} sessionId=${sessionId} part=${part} />`)}
+      ${byProcess(takeovers ?? [])
+        .slice(-TOLD)
+        .map((one) => html`<p class="quiet outcome" key=${one.taken_over_at} dir="auto">${wentOn(one)}</p>`)}
       <p class="quiet outcome">
         <${Outcome} turn=${turn} />
         <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
@@ -31,7 +40,7 @@ export function Turn({ sessionId, turn, version }: { sessionId: string; turn: Sh
         }
       </p>
     </article>`,
-    [sessionId, turn, version],
+    [sessionId, turn, version, takeovers],
   )
 }
 

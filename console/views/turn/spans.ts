@@ -1,4 +1,4 @@
-import type { Event } from 'agent-session-client'
+import type { Event, Takeover } from 'agent-session-client'
 
 export type SpanKind = 'turn' | 'queue' | 'reason' | 'model' | 'act' | 'tool' | 'waiting'
 
@@ -20,8 +20,13 @@ export type Span = {
   tokens: number | undefined
   /** USD, as a decimal string. */
   costUsd: string | undefined
+  /** Its attempts that were lost, one after the other. */
+  losses: Loss[]
   events: Event[]
 }
+
+/** Attempt that was lost: it ran from `from` to `to`, and another one went on at `until`. */
+export type Loss = { from: number; to: number; until: number; takeover: Takeover }
 
 type Opening = Pick<Span, 'key' | 'kind' | 'title' | 'depth'>
 
@@ -37,17 +42,7 @@ export function spansOf(events: Iterable<Event>): Span[] {
   const open = (event: Event, opening: Opening): Span => {
     const known = spans.get(opening.key)
     if (known !== undefined) return known
-    const from = Date.parse(event.ts)
-    const empty = {
-      from,
-      to: undefined,
-      problem: undefined,
-      isCancelled: false,
-      tokens: undefined,
-      costUsd: undefined,
-      events: [],
-    }
-    const span: Span = { ...opening, ...empty }
+    const span = newSpan(opening, Date.parse(event.ts))
     spans.set(span.key, span)
     return span
   }
@@ -187,6 +182,46 @@ export function spansOf(events: Iterable<Event>): Span[] {
   return inOrder([...spans.values()])
 }
 
+const newSpan = (opening: Opening, from: number): Span => ({
+  ...opening,
+  ...{ from, to: undefined, problem: undefined, isCancelled: false, tokens: undefined, costUsd: undefined },
+  ...{ losses: [], events: [] },
+})
+
+/** Returns a turn's spans with its lost attempts. No event tells of these. */
+export function withTakeovers(spans: Span[], takeovers: Takeover[]): Span[] {
+  if (takeovers.length === 0) return spans
+  return inOrder(takeovers.reduce(withTakeover, spans))
+}
+
+function withTakeover(spans: Span[], takeover: Takeover): Span[] {
+  const { span_id, begun_at, lost_at, tool_call_id } = takeover
+  const until = Date.parse(takeover.taken_over_at)
+  const changed = (span: Span, from: number): Span => {
+    const to = Math.max(Date.parse(lost_at), from)
+    return { ...span, losses: [...span.losses, { from, to, until, takeover }] }
+  }
+  if (tool_call_id) {
+    const isOwn = (event: Event) => event.context.span_id === span_id
+    return spans.map((span) =>
+      span.kind === 'tool' && span.events.some(isOwn) ? changed(span, span.losses.at(-1)?.until ?? span.from) : span,
+    )
+  }
+  if (!spans.some(({ key }) => key === span_id)) return spans
+  const known = spans.findLast(
+    ({ key, from, losses }) => key.startsWith(`${span_id}.`) && from < until && losses.length === 0,
+  )
+  const from = known?.from ?? Date.parse(begun_at ?? lost_at)
+  // An attempt may be lost before its first event.
+  const early: Opening = { key: `${span_id}.lost-${from}`, kind: 'model', title: 'Lost attempt', depth: 2 }
+  const attempt = changed(known ?? newSpan(early, from), from)
+  attempt.to = attempt.losses[0]?.to
+  const others = spans.map((span) =>
+    span === known ? attempt : span.key === span_id ? { ...span, from: Math.min(span.from, from) } : span,
+  )
+  return known ? others : [...others, attempt]
+}
+
 const tokensOf = (usage: { input_tokens: number; output_tokens: number } | null | undefined): number | undefined =>
   usage ? usage.input_tokens + usage.output_tokens : undefined
 
@@ -196,6 +231,7 @@ function inOrder(spans: Span[]): Span[] {
     spans.filter(({ depth }) => depth === 2),
     ({ key }) => key.split(/[.-]/)[0] ?? '',
   )
-  const ordered = spans.filter(({ depth }) => depth < 2).flatMap((span) => [span, ...(inner.get(span.key) ?? [])])
+  const innerOf = ({ key }: Span) => (inner.get(key) ?? []).toSorted((a, b) => a.from - b.from)
+  const ordered = spans.filter(({ depth }) => depth < 2).flatMap((span) => [span, ...innerOf(span)])
   return [...new Set([...ordered, ...spans])]
 }

@@ -6,7 +6,8 @@ import { ActionButton, Problem, Quiet, Reconnecting } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
 import { api, serviceNow, sessionOf, workflowAddress } from '../../service.ts'
 import { html, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
-import { type Span, type SpanKind, spansOf } from './spans.ts'
+import { type Span, type SpanKind, spansOf, withTakeovers } from './spans.ts'
+import { Hatch, Losses, Track } from './track.ts'
 
 /** Interval between updates of the time while the turn runs. */
 const TICK_MS = 250
@@ -20,12 +21,13 @@ type Props = { sessionId: string; turnId: string }
 
 /** Timeline of a turn at `#/sessions/<id>/turns/<turn id>`, and a span of it at `?span=<key>`. */
 export function TurnView({ sessionId, turnId }: Props): VNode {
-  const { spans, error, isOver, isConnected } = useSpans(sessionId, turnId)
+  const { spans: folded, error, isOver, isConnected } = useSpans(sessionId, turnId)
   const {
     value: turn,
     error: missing,
     refresh,
   } = useLoad(() => api.turns.get({ session_id: sessionId, turn_id: turnId }), [turnId, isOver])
+  const spans = useMemo(() => withTakeovers(folded, turn?.takeovers ?? []), [folded, turn])
   useEvery(LOOK_MS, () => isOver || refresh())
   const now = useNow(!isOver)
   const shown = route.value.query.get('span')
@@ -43,7 +45,7 @@ export function TurnView({ sessionId, turnId }: Props): VNode {
     ${spans.length === 0 && missing === undefined && html`<${Quiet}>Loading…<//>`}
     ${
       spans.length > 0 &&
-      html`<${Legend} />
+      html`<${Hatch} /><${Legend} hasLosses=${spans.some(({ losses }) => losses.length > 0)} />
       <${Axis} ms=${until - from} />
       <ol class="spans" aria-label="Spans of the turn">${spans.map(
         (
@@ -142,20 +144,20 @@ function Axis({ ms }: { ms: number }): VNode {
 const KINDS: Partial<Record<SpanKind, string>> = { model: 'Model', tool: 'Tool', waiting: 'Waiting for a person' }
 
 /** Legend of the colours. */
-function Legend(): VNode {
+function Legend({ hasLosses }: { hasLosses: boolean }): VNode {
   return html`<ul class="legend quiet" aria-hidden="true">${Object.entries(KINDS).map(
     ([kind, title]) =>
       html`<li key=${kind}><svg class=${`bar kind-${kind}`} width="12" height="12"><rect width="12" height="12" rx="2" /></svg> ${title}</li>`,
   )}
-    <li><svg class="bar bad" width="12" height="12"><rect width="12" height="12" rx="2" /></svg> Failed</li></ul>`
+    <li><svg class="bar bad" width="12" height="12"><rect width="12" height="12" rx="2" /></svg> Failed</li>
+    ${hasLosses && html`<li><svg class="bar" width="12" height="12"><rect width="12" height="12" rx="2" /><rect width="12" height="12" fill="url(#hatch)" /></svg> Lost attempt</li>`}</ul>`
 }
 
 type BarProps = { href: string; span: Span; from: number; until: number; now: number; isChosen: boolean }
 
 function Bar({ href, span, from, until, now, isChosen }: BarProps): VNode {
-  const { kind, title, depth, problem } = span
+  const { title, depth, problem } = span
   const to = span.to ?? Math.max(now, span.from)
-  const percent = (ms: number) => `${((ms / (until - from)) * 100).toFixed(3)}%`
   const facts = [
     span.to === undefined ? `${durationOf(to - span.from)} so far` : durationOf(to - span.from),
     ...costs(span),
@@ -163,10 +165,8 @@ function Bar({ href, span, from, until, now, isChosen }: BarProps): VNode {
   return html`<li><a href=${href} class=${`span depth-${depth}`} aria-current=${isChosen ? 'true' : undefined}>
     <span class="name" dir="auto">${title}</span>
     <span class=${problem === undefined ? 'facts quiet' : 'facts problem'}>${facts.join(' · ')}${problem !== undefined && `, ${span.isCancelled ? 'cancelled' : 'failed'}`}</span>
-    <svg class=${`bar kind-${kind} ${problem === undefined ? '' : 'bad'}`} width="100%" height="12" aria-hidden="true">
-      <rect x=${percent(span.from - from)} width=${percent(to - span.from)} height="12" rx="2" />
-      <rect x=${percent(span.from - from)} width="2" height="12" />
-    </svg>
+    <${Track} span=${span} from=${from} until=${until} now=${now} />
+    <${Losses} losses=${span.losses} />
   </a></li>`
 }
 
@@ -193,6 +193,7 @@ function Details({ span, now, count }: { span: Span; now: number; count: number 
     <h2 ref=${heading} dir="auto">${title}</h2>
     <p class="quiet">${[durationOf((to ?? now) - from), ...costs(span)].join(' · ')}</p>
     ${problem !== undefined && html`<p class="problem" dir="auto">${problem}</p>`}
+    <${Losses} losses=${span.losses} />
     ${list}
   </section>`
 }

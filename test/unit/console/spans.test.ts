@@ -1,5 +1,5 @@
-import type { Event } from 'agent-session-client'
-import { type Span, spansOf } from '../../../console/views/turn/spans.ts'
+import type { Event, Takeover } from 'agent-session-client'
+import { type Span, spansOf, withTakeovers } from '../../../console/views/turn/spans.ts'
 
 let at = 0
 beforeEach(() => {
@@ -120,6 +120,57 @@ it.each<[string, () => Event[], string[]]>([
   ['a type that this console does not know', () => [event('turn.dreamt')], ['Turn 10-']],
 ])('shows %s', (_, events, expected) => {
   expect(spansOf(events()).map(shown)).toEqual(expected)
+})
+
+const takeover = (span_id: string, begun: number, lost: number, until: number, tool_call_id: string | null = null) => {
+  const [begun_at, lost_at, taken_over_at] = [begun, lost, until].map((ms) => new Date(ms).toISOString())
+  return { span_id, tool_call_id, iteration: 1, reason: 'process_lost', begun_at, lost_at, taken_over_at } as Takeover
+}
+const losses = ({ title, from, to, losses }: Span): string =>
+  `${title} ${from}-${to ?? ''}${losses.map((loss) => ` lost ${loss.from}-${loss.to}, on at ${loss.until}`).join('')}`
+
+describe('attempts that were lost', () => {
+  const reasoning = (attempts: number) => [
+    event('turn.started', {}, 't'),
+    event('reason.started', {}, 'r1', 't'),
+    ...Array.from({ length: attempts }, () => event('output.message.started', {}, 'r1', 't')),
+  ]
+
+  it('end at their last sign of life', () => {
+    const spans = withTakeovers(spansOf(reasoning(3)), [takeover('r1', 30, 33, 40), takeover('r1', 40, 41, 50)])
+    expect(spans.slice(2).map(losses)).toEqual([
+      'Model call 30-33 lost 30-33, on at 40',
+      'Attempt 2 40-41 lost 40-41, on at 50',
+      'Attempt 3 50-',
+    ])
+  })
+
+  it('are shown before the first event of the step, and where the next attempt has not begun yet', () => {
+    const spans = withTakeovers(spansOf(reasoning(1)), [takeover('r1', 15, 18, 30), takeover('r1', 30, 35, 60)])
+    expect(spans.map(losses)).toEqual([
+      'Turn 10-',
+      'Reasoning 15-',
+      'Lost attempt 15-18 lost 15-18, on at 30',
+      'Model call 30-35 lost 30-35, on at 60',
+    ])
+  })
+
+  it('of a tool are parts of its span', () => {
+    const events = [event('act.started', {}, 'a1', 't'), started('add'), started('buy'), completed('add')]
+    const taken = [takeover('span add', 20, 22, 24, 'add'), takeover('span add', 24, 25, 39, 'add')]
+    expect(withTakeovers(spansOf(events), taken).slice(2).map(losses)).toEqual([
+      'add 20-40 lost 20-22, on at 24 lost 24-25, on at 39',
+      'buy 30-',
+    ])
+  })
+
+  it('of steps that are not loaded are not shown', () => {
+    expect(
+      withTakeovers(spansOf(reasoning(1)), [takeover('r2', 1, 2, 3), takeover('x', 1, 2, 3, 'x')]).flatMap(
+        ({ losses }) => losses,
+      ),
+    ).toEqual([])
+  })
 })
 
 it('never ends a span before it begins, whatever the clocks say', () => {
