@@ -14,7 +14,8 @@ import { startBrowser } from '../dev/chromium.ts'
 import { ROOT } from '../dev/development.ts'
 import { freePorts, startServices } from '../dev/services/index.ts'
 import { print } from '../dev/terminal.ts'
-import { type FakeOpenaiAnswer, startFakeOpenai } from '../test/support/providers/chat-completions.ts'
+import { anthropicMessages } from '../test/support/providers/anthropic-messages.ts'
+import { startProvider } from '../test/support/providers/scripted-server.ts'
 import { type Api, connect } from './examples/api.ts'
 
 const MODEL = 'claude-sonnet-4-5'
@@ -47,9 +48,9 @@ const PANES = [
 const words = (text: string): string[] => text.match(/\S+\s*/g) ?? []
 
 /** Answers of the provider: reads the file, and wants to change it. */
-function answerTo(results: number): FakeOpenaiAnswer {
+function answerTo(results: number) {
   const toolCalls = (name: string, given: object) => [{ id: `call_${name}`, name, arguments: JSON.stringify(given) }]
-  const usage = (prompt_tokens: number, completion_tokens: number) => ({ prompt_tokens, completion_tokens })
+  const usage = (input_tokens: number, output_tokens: number) => ({ input_tokens, output_tokens })
   if (results === 0)
     return {
       text: words(FIRST),
@@ -60,11 +61,14 @@ function answerTo(results: number): FakeOpenaiAnswer {
   return { text: words(SECOND), toolCalls: toolCalls('edit_file', EDIT), pauseMs: 110, usage: usage(2391, 148) }
 }
 
+const resultsIn = (messages: { content: Record<string, unknown>[] }[]): number =>
+  messages.flatMap(({ content }) => content).filter(({ type }) => type === 'tool_result').length
+
 async function addAgent(api: Api, baseUrl: string): Promise<string> {
   const provider = await api.call<{ id: string }>('POST', '/v1/llm-providers', {
-    name: 'Gateway',
-    provider_type: 'openai_completions',
-    api_key: 'a key',
+    name: 'Anthropic',
+    provider_type: 'anthropic',
+    api_key: 'key',
     base_url: baseUrl,
   })
   const model = await api.call<{ id: string }>('POST', `/v1/llm-providers/${provider.id}/models`, {
@@ -93,10 +97,17 @@ async function until<T>(read: () => Promise<T | undefined>, what: string): Promi
   throw new Error(`${what} did not come within ${WAIT_MS} ms`)
 }
 
+/** Waits until the first worker runs turns. */
+async function warmUp(api: Api): Promise<void> {
+  const { id } = await api.call<{ id: string }>('POST', '/v1/sessions', {})
+  await api.call('POST', `/v1/sessions/${id}/messages?wait=9`, { message: { content: 'Hello' } })
+}
+
 type Turn = { id: string; status: string; iterations: number }
 
 /** Runs the turn of the picture. Returns the places of its session and its timeline in the console. */
 async function runTurn(api: Api, agent_id: string, workers: { first: RunningApp; startSecond(): Promise<RunningApp> }) {
+  await warmUp(api)
   const { id } = await api.call<{ id: string }>('POST', '/v1/sessions', { agent_id, title: 'Checkout is slow' })
   await api.call('POST', `/v1/sessions/${id}/fs${FILE}`, { content: YAML })
   await api.call('POST', `/v1/sessions/${id}/messages`, { message: { content: QUESTION } })
@@ -156,9 +167,7 @@ const ports = { postgres, redis, temporal, temporalUi }
 const services = await startServices({ dataDir, ports, env: process.env, log: () => {} })
 const environment = { ALLOW_PRIVATE_NETWORK: 'true' }
 const startWorker = () => spawnApp(services, port, environment, { entryPoint: 'worker/main.ts' })
-const provider = await startFakeOpenai(({ body }) =>
-  answerTo(body.messages.filter(({ role }) => role === 'tool').length),
-)
+const provider = await startProvider(anthropicMessages, ({ body }) => answerTo(resultsIn(body.messages)))
 const running: RunningApp[] = []
 const browser = await startBrowser()
 try {

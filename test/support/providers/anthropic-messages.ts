@@ -50,7 +50,7 @@ export const anthropicMessages: WireFormat<Body, Content> = {
         stop_reason: content.finishReason ?? (hasCalls(content) ? 'tool_use' : 'end_turn'),
         stop_sequence: null,
       },
-      usage: { output_tokens: 3 },
+      usage: { output_tokens: 3, ...content.usage },
     },
     { type: 'message_stop' },
   ],
