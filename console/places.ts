@@ -42,6 +42,7 @@ export const GROUPS: { title: string; places: Place[] }[] = [
   {
     title: 'Organization',
     places: [
+      { path: 'costs', title: 'Costs', icon: 'cost', load: () => import('./views/costs/costs.ts') },
       { path: 'members', title: 'Members', icon: 'people', load: () => import('./views/members.ts') },
       {
         path: 'invitations',

@@ -85,9 +85,9 @@ export const addressOf = (path: string): string => baseUrl.replace(/\/$/, '') + 
 export const api = createClient({ baseUrl, fetch: send })
 export const sessionOf = api.session
 
-/** Requests binary content, such as an image. */
-export async function fetchBlob(path: string): Promise<Blob> {
-  const response = await send(new Request(addressOf(path)))
+/** Requests content that is not JSON, such as an image, or a list as `text/csv`. */
+export async function fetchBlob(path: string, accept = '*/*'): Promise<Blob> {
+  const response = await send(new Request(addressOf(path), { headers: { Accept: accept } }))
   if (!response.ok) throw new ApiError(`The service answered ${response.status}`, response)
   return response.blob()
 }

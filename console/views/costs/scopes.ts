@@ -1,0 +1,57 @@
+import type { Budget } from 'agent-session-client'
+import { readPages } from '../../load.ts'
+import { readAgentNames } from '../../parts/agent-names.ts'
+import type { Field } from '../../parts/form.ts'
+import { api, organization } from '../../service.ts'
+
+export type Scope = Budget['scope']
+
+/** Scopes of budgets, and how a budget names the one thing that it is for. */
+export const SCOPES: Record<Scope, { title: string; read?(budget: Budget): string | null | undefined }> = {
+  organization: { title: 'The organization' },
+  agent: { title: 'Agent', read: ({ agent_id }) => agent_id },
+  user: { title: 'Person', read: ({ user_id }) => user_id },
+  api_key: { title: 'API key', read: ({ api_key_id }) => api_key_id },
+  session: { title: 'Session', read: ({ session_id }) => session_id },
+  turn: { title: 'Run', read: ({ turn_id }) => turn_id },
+}
+
+type Named = { value: string; label: string }
+
+const readAgents = async (): Promise<Named[]> =>
+  (await readAgentNames()).map(({ id, name }) => ({ value: id, label: name }))
+const readUsers = async (): Promise<Named[]> => {
+  const members = await readPages((part) => api.organizations.listMembers({ org: organization.value, ...part }))
+  return members.map(({ user_id, name, email }) => ({ value: user_id, label: name ? `${name} (${email})` : email }))
+}
+const readKeys = async (): Promise<Named[]> =>
+  (await api.auth.listApiKeys()).data.map(({ id, name }) => ({ value: id, label: name }))
+
+/** Returns the names of agents, people and the user's own API keys, by their ids. */
+export async function readScopeNames(): Promise<Map<string, string>> {
+  const found = await Promise.all([readAgents(), readUsers(), readKeys()])
+  return new Map(found.flat().map(({ value, label }) => [value, label]))
+}
+
+/** Returns the entry that names the thing of a scope. */
+export async function scopeField(scope: string): Promise<Field | undefined> {
+  const choice = (name: string, label: string, options: Named[]): Field => ({
+    name,
+    label,
+    kind: 'choice',
+    isRequired: true,
+    options,
+  })
+  switch (scope) {
+    case 'agent':
+      return choice('agent_id', 'Agent', await readAgents())
+    case 'user':
+      return choice('user_id', 'Person', await readUsers())
+    case 'api_key':
+      return choice('api_key_id', 'API key', await readKeys())
+    case 'session':
+      return { name: 'session_id', label: 'Id of the session', kind: 'text', isRequired: true }
+    default:
+      return undefined
+  }
+}
