@@ -35,6 +35,14 @@ export const GROUPS: { title: string; places: Place[] }[] = [
     title: 'Run',
     places: [
       { path: 'sessions', title: 'Sessions', icon: 'session', load: () => import('./views/sessions/sessions.ts') },
+      { path: 'runs', title: 'Runs', icon: 'run', load: () => import('./views/runs/runs.ts') },
+      {
+        path: 'compare',
+        title: 'Compare runs',
+        icon: 'compare',
+        under: 'runs',
+        load: () => import('./views/compare/compare.ts'),
+      },
       { path: 'inbox', title: 'Inbox', icon: 'inbox', load: () => import('./views/inbox.ts') },
       { path: 'schedules', title: 'Schedules', icon: 'schedule', load: () => import('./views/schedules.ts') },
     ],

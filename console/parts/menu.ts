@@ -58,9 +58,11 @@ export function Menu({ label, items, icon = 'more', text }: Props): VNode | null
 function Entry({ item, onChoose }: { item: MenuItem; onChoose(): void }): VNode {
   const { label, icon, href, isDangerous } = item
   const content = html`${icon && html`<${Icon} name=${icon} />`}${label}`
+  // Other sites open beside this one.
+  const target = href?.startsWith('#') ? {} : { target: '_blank', rel: 'noopener noreferrer' }
   return href === undefined
     ? html`<button type="button" role="menuitem" tabindex="-1" class=${isDangerous ? 'danger' : ''} onClick=${onChoose}>${content}</button>`
-    : html`<a role="menuitem" tabindex="-1" href=${href}>${content}</a>`
+    : html`<a role="menuitem" tabindex="-1" href=${href} ...${target}>${content}</a>`
 }
 
 const entriesOf = (menu: HTMLElement): HTMLElement[] => [...menu.querySelectorAll<HTMLElement>('[role=menuitem]')]

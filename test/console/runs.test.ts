@@ -3,10 +3,15 @@ import type { Locator, Page } from 'playwright-core'
 import { registerUser } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
 import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
-import { call } from '../support/http.ts'
+import { call, createScriptedSession, type Json, waitUntilIdle } from '../support/http.ts'
 import { newOrganization, type Organization, sharedService } from '../support/shared/service.ts'
+import { MUTE, post } from '../support/turns.ts'
 
 afterAll(closeBrowser)
+
+const FAILS = [{ error: { status: 400, message: 'no such thing' } }]
+const MATHS = { name: 'Counter', capabilities: [{ ref: 'test_math' }] }
+const adds = (a: number, text: string) => [{ tool_calls: [{ name: 'add', arguments: { a, b: 2 } }] }, { text }]
 
 let api: Organization
 let opened: ConsolePage
@@ -24,8 +29,17 @@ async function open(at: string, size: 'wide' | 'narrow' = 'wide', isNew = false)
   page = opened.page
 }
 
+/** Creates a session of a scripted agent with one message. Waits for its end if it has one. */
+async function run(text: string, steps: object[], agent: object = {}): Promise<string> {
+  const id = await createScriptedSession(api, steps, agent)
+  await post(api, id, text)
+  if (steps[0] !== MUTE) await waitUntilIdle(api, id)
+  return id
+}
+
 const link = (name: string | RegExp): Locator => page.getByRole('link', { name })
 const row = (text: string): Locator => page.getByRole('row').filter({ hasText: text })
+const rows = (): Promise<string[]> => page.locator('tbody th').allTextContents()
 
 async function choose(message: string, action: string | RegExp): Promise<void> {
   await page.getByRole('button', { name: `Actions for ${message}` }).click()
@@ -33,6 +47,110 @@ async function choose(message: string, action: string | RegExp): Promise<void> {
 }
 
 const confirm = (action: string) => page.getByRole('dialog').getByRole('button', { name: action }).click()
+
+describePages('runs', () => {
+  it.each(['wide', 'narrow'] as const)('are filtered, followed and stopped in a %s window', async (size) => {
+    await run('Count the ships', adds(1, 'Three.'), MATHS)
+    await run('Count the x'.padEnd(240, 'x'), FAILS, { name: 'n'.repeat(240) })
+    await run('Watch the door', [MUTE])
+    const roof = await run('Watch the roof', [MUTE])
+    await post(api, roof, 'Watch the cellar')
+    await open('#/runs', size)
+    await link('All 5').waitFor()
+    await row('Count the ships').getByText('Completed').waitFor()
+    expect(await rows()).toHaveLength(5)
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
+    await opened.expectAccessible()
+
+    await link('Failed 1').click()
+    await page.getByText('Model failed llm_error').waitFor()
+    expect(await rows()).toHaveLength(1)
+    await page.getByLabel('Error').selectOption('Timed out')
+    await page.getByText('No runs match').waitFor()
+    await link('Clear filters').click()
+    await link('All 5').click()
+    await page.getByLabel('Agent').selectOption('Counter')
+    await page.getByLabel('Time').selectOption('Last hour')
+    await link('All 1').waitFor()
+    // The address has all of it.
+    await page.reload()
+    await row('Count the ships').waitFor()
+    expect(await rows()).toEqual(['Count the ships'])
+    await link('Clear filters').click()
+    await page.getByLabel('Search messages').fill('watch -roof')
+    await link('All 2').waitFor()
+    await page.getByLabel('Order').selectOption('Longest running first')
+    await row('Watch the cellar').waitFor({ state: 'detached' })
+    expect(await rows()).toEqual(['Watch the door'])
+
+    await choose('Watch the door', 'Stop')
+    await confirm('Stop')
+    // It no longer matches, but stays where somebody looks at it.
+    await row('Watch the door').getByText('Cancelled').waitFor()
+    await page.goto(`${api.url}/console#/runs?status=active&status=queued`)
+    await page.getByRole('button', { name: 'Stop all matching (2)' }).click()
+    await page.getByText('Stop 2 runs?').waitFor()
+    await opened.expectAccessible()
+    await confirm('Stop')
+    await link('Cancelled 3').waitFor()
+    const { body } = await call(api, 'GET', '/v1/turns/counts')
+    expect(body).toMatchObject({ active: 0, queued: 0, cancelled: 3 })
+  })
+
+  it('come without moving what is under the pointer', async () => {
+    const id = await run('First', adds(1, 'Three.'), MATHS)
+    await open('#/runs')
+    const first = row('First')
+    await first.hover()
+    const before = await first.boundingBox()
+    await post(api, id, 'Second')
+    await page.getByRole('button', { name: '1 new' }).click()
+    await row('Second').waitFor()
+    expect(await rows()).toEqual(['Second', 'First'])
+    await post(api, id, 'Third')
+    const news = page.getByRole('button', { name: '1 new' })
+    await first.hover()
+    const after = await first.boundingBox()
+    await news.waitFor()
+    expect(await first.boundingBox()).toEqual(after)
+    expect(before?.x).toBe(after?.x)
+    // Once nobody points at them, the rows follow by themselves.
+    await page.getByRole('heading', { name: 'Runs' }).hover()
+    await page.locator('h1').focus()
+    await row('Third').waitFor()
+  })
+
+  it.each(['wide', 'narrow'] as const)('run again, and are compared, in a %s window', async (size) => {
+    const ships = await run('Count the ships', adds(1, 'Three ships today.'), MATHS)
+    const boats = await run('Count the boats', adds(5, 'Seven boats today.'), MATHS)
+    await open('#/runs', size)
+    await choose('Count the ships', 'Compare with…')
+    await page.getByText('Comparing “Count the ships”').waitFor()
+    await opened.expectAccessible()
+    await choose('Count the boats', 'Compare with the marked run')
+    await page.getByRole('heading', { name: 'Compare runs' }).waitFor()
+    const answer = (side: string) => page.getByRole('region', { name: `Answer of run ${side}` })
+    await answer('B').getByText('Seven boats').waitFor()
+    expect(await answer('A').locator('del').allTextContents()).toEqual(['Three', 'ships'])
+    expect(await answer('B').locator('ins').allTextContents()).toEqual(['Seven', 'boats'])
+    const tools = page.getByRole('region', { name: 'Tools of run B' })
+    await tools.getByText('only here').waitFor()
+    await page.getByRole('row', { name: 'Model llmsim-script llmsim-script' }).waitFor()
+    const [left, right] = [await answer('A').boundingBox(), await answer('B').boundingBox()]
+    expect(left?.y === right?.y).toBe(size === 'wide')
+    await opened.expectAccessible()
+
+    await link('Runs').last().click()
+    await choose('Count the boats', 'Run again')
+    await page.waitForURL(/#\/sessions\/session_/)
+    const { data } = (await call(api, 'GET', '/v1/sessions')).body
+    const [fork] = data.map((session: Json) => session.id).filter((id: string) => ![ships, boats].includes(id))
+    expect(page.url()).toContain(fork)
+    await page.getByText('Seven boats today.').waitFor()
+    await page.goto(`${api.url}/console#/compare?a=${ships}/turn_${'0'.repeat(32)}&b=x/y`)
+    await page.getByText('There is no such run').first().waitFor()
+  })
+})
 
 const USAGE = `
   INSERT INTO usage_hours SELECT $1, date_trunc('hour', now()) - make_interval(days => days), NIL, NIL, NIL, NIL, model,
