@@ -41,13 +41,6 @@ const link = (name: string | RegExp): Locator => page.getByRole('link', { name }
 const row = (text: string): Locator => page.getByRole('row').filter({ hasText: text })
 const rows = (): Promise<string[]> => page.locator('tbody th').allTextContents()
 
-async function choose(message: string, action: string | RegExp): Promise<void> {
-  await page.getByRole('button', { name: `Actions for ${message}` }).click()
-  await page.getByRole('menuitem', { name: action }).click()
-}
-
-const confirm = (action: string) => page.getByRole('dialog').getByRole('button', { name: action }).click()
-
 describePages('runs', () => {
   it.each(['wide', 'narrow'] as const)('are filtered, followed and stopped in a %s window', async (size) => {
     await run('Count the ships', adds(1, 'Three.'), MATHS)
@@ -81,17 +74,18 @@ describePages('runs', () => {
     await link('All 2').waitFor()
     await page.getByLabel('Order').selectOption('Longest running first')
     await row('Watch the cellar').waitFor({ state: 'detached' })
+    await row('Watch the door').waitFor()
     expect(await rows()).toEqual(['Watch the door'])
 
-    await choose('Watch the door', 'Stop')
-    await confirm('Stop')
+    await opened.choose('Watch the door', 'Stop')
+    await opened.agree('Stop')
     // It no longer matches, but stays where somebody looks at it.
     await row('Watch the door').getByText('Cancelled').waitFor()
     await page.goto(`${api.url}/console#/runs?status=active&status=queued`)
     await page.getByRole('button', { name: 'Stop all matching (2)' }).click()
     await page.getByText('Stop 2 runs?').waitFor()
     await opened.expectAccessible()
-    await confirm('Stop')
+    await opened.agree('Stop')
     await link('Cancelled 3').waitFor()
     const { body } = await call(api, 'GET', '/v1/turns/counts')
     expect(body).toMatchObject({ active: 0, queued: 0, cancelled: 3 })
@@ -124,10 +118,10 @@ describePages('runs', () => {
     const ships = await run('Count the ships', adds(1, 'Three ships today.'), MATHS)
     const boats = await run('Count the boats', adds(5, 'Seven boats today.'), MATHS)
     await open('#/runs', size)
-    await choose('Count the ships', 'Compare with…')
+    await opened.choose('Count the ships', 'Compare with…')
     await page.getByText('Comparing “Count the ships”').waitFor()
     await opened.expectAccessible()
-    await choose('Count the boats', 'Compare with the marked run')
+    await opened.choose('Count the boats', 'Compare with the marked run')
     await page.getByRole('heading', { name: 'Compare runs' }).waitFor()
     const answer = (side: string) => page.getByRole('region', { name: `Answer of run ${side}` })
     await answer('B').getByText('Seven boats').waitFor()
@@ -141,7 +135,7 @@ describePages('runs', () => {
     await opened.expectAccessible()
 
     await link('Runs').last().click()
-    await choose('Count the boats', 'Run again')
+    await opened.choose('Count the boats', 'Run again')
     await page.waitForURL(/#\/sessions\/session_/)
     const { data } = (await call(api, 'GET', '/v1/sessions')).body
     const [fork] = data.map((session: Json) => session.id).filter((id: string) => ![ships, boats].includes(id))
@@ -182,7 +176,7 @@ describePages('costs', () => {
       page.getByRole('button', { name: 'Save as CSV' }).click(),
     ])
     expect(download.suggestedFilename()).toBe('costs-by-day-7-days.csv')
-    expect(await readFile(await download.path(), 'utf8')).toMatch(/^start,calls,.*cost_usd.*\n.*0\.0132/)
+    expect(await readFile(await download.path(), 'utf8')).toMatch(/^start,calls,.*\s+\S+,0\.0132,0\s/)
 
     await call(api, 'POST', '/v1/agents', { name: 'a'.repeat(240), system_prompt: 'Help.' })
     await link('New budget').click()
@@ -195,14 +189,14 @@ describePages('costs', () => {
     await opened.expectAccessible()
     await page.getByRole('button', { name: 'Create' }).click()
     await row('$0 of $2.50').getByText('Each month').waitFor()
-    await choose('Agent', 'Change')
+    await opened.choose('Agent', 'Change')
     await page.getByLabel('Limit, in US dollars').fill('4')
     await page.getByLabel('When it is reached').selectOption('ask')
     await page.getByRole('button', { name: 'Save' }).click()
     await row('$0 of $4.00').getByText('Asks to raise it').waitFor()
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-    await choose('Agent', 'Delete')
-    await confirm('Delete')
+    await opened.choose('Agent', 'Delete')
+    await opened.agree('Delete')
     await page.getByText('No budgets yet').waitFor()
   })
 
