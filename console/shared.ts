@@ -2,6 +2,7 @@
 import './load.ts'
 import './parts/badge.ts'
 import './parts/code.ts'
+import './parts/compare-link.ts'
 import './parts/compare.ts'
 import './parts/copy.ts'
 import './parts/cost.ts'

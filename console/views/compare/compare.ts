@@ -1,6 +1,6 @@
 import { useAgentNames } from '../../parts/agent-names.ts'
 import { Badge } from '../../parts/badge.ts'
-import { compareLink, type RunPlace } from '../../parts/compare.ts'
+import { compareLink, type RunPlace } from '../../parts/compare-link.ts'
 import { Empty } from '../../parts/empty.ts'
 import { Page, Problem } from '../../parts/page.ts'
 import { Skeleton } from '../../parts/skeleton.ts'
@@ -29,12 +29,12 @@ export function View(): VNode {
       about="In Runs, choose “Compare with…” in the menus of two runs." action=${action} /><//>`
   }
   const swap = html`<a class="button" href=${compareLink(b, a)}>Swap</a>`
-  return html`<${Page} title="Compare runs" back=${back} actions=${swap}><${Comparison} key=${`${a.id} ${b.id}`} a=${a} b=${b} /><//>`
+  return html`<${Page} title="Compare runs" back=${back} actions=${swap}><${Comparison} key=${`${a.turnId} ${b.turnId}`} a=${a} b=${b} /><//>`
 }
 
 function placeOf(text: string | null): RunPlace | undefined {
-  const [session_id, id] = (text ?? '').split('/')
-  return session_id && id ? { session_id, id } : undefined
+  const [sessionId, turnId] = (text ?? '').split('/')
+  return sessionId && turnId ? { sessionId, turnId } : undefined
 }
 
 function Comparison({ a, b }: { a: RunPlace; b: RunPlace }): VNode {

@@ -1,6 +1,6 @@
 import type { Event, Session, Turn } from 'agent-session-client'
 import { isNotFound, useEvery, useLoad } from '../../load.ts'
-import type { RunPlace } from '../../parts/compare.ts'
+import type { RunPlace } from '../../parts/compare-link.ts'
 import { isUnfinished } from '../../parts/run-time.ts'
 import { api, sessionOf } from '../../service.ts'
 import { useEffect, useState } from '../../ui.ts'
@@ -19,21 +19,21 @@ const NOTHING: Told = { message: '', answer: '', calls: [], models: [] }
 const MISSING = new Error('There is no such run, or it has been deleted.')
 
 /** Reads a run and follows it to its end. */
-export function useRun({ session_id, id }: RunPlace): Run {
+export function useRun({ sessionId, turnId }: RunPlace): Run {
   const { value, error, refresh } = useLoad(async () => {
     const [turn, session] = await Promise.all([
-      api.turns.get({ session_id, turn_id: id }),
-      api.sessions.get({ session_id }),
+      api.turns.get({ session_id: sessionId, turn_id: turnId }),
+      api.sessions.get({ session_id: sessionId }),
     ])
     return { turn, session }
-  }, [session_id, id])
+  }, [sessionId, turnId])
   const isRunning = value !== undefined && isUnfinished(value.turn)
   useEvery(LOOK_MS, () => isRunning && refresh())
-  const told = useTold({ session_id, id }, value !== undefined)
+  const told = useTold({ sessionId, turnId }, value !== undefined)
   return { turn: value?.turn, session: value?.session, told, error: isNotFound(error) ? MISSING : error }
 }
 
-function useTold({ session_id, id }: RunPlace, isThere: boolean): Told {
+function useTold({ sessionId, turnId }: RunPlace, isThere: boolean): Told {
   const [told, setTold] = useState(NOTHING)
   useEffect(() => {
     if (!isThere) return
@@ -47,7 +47,7 @@ function useTold({ session_id, id }: RunPlace, isThere: boolean): Told {
       setTold({ ...toldOf(conversation.turns[0]), models: [...models] })
     }
     const read = async () => {
-      for await (const event of sessionOf(session_id).events({ turn_id: id, exclude: LEFT_OUT, signal })) {
+      for await (const event of sessionOf(sessionId).events({ turn_id: turnId, exclude: LEFT_OUT, signal })) {
         if (event.type === 'reason.started' && event.data.metadata) models.add(event.data.metadata.model)
         conversation.take(event)
         timer ??= setTimeout(draw, DRAW_MS)
@@ -59,7 +59,7 @@ function useTold({ session_id, id }: RunPlace, isThere: boolean): Told {
       closed.abort()
       clearTimeout(timer)
     }
-  }, [session_id, id, isThere])
+  }, [sessionId, turnId, isThere])
   return told
 }
 

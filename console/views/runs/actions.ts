@@ -27,7 +27,7 @@ export function menuOf(run: Turn, onChange: () => void): MenuItem[] {
   return [
     { label: 'Open timeline', icon: 'history', href: link('sessions', session_id, 'turns', id) },
     ...(temporal === undefined ? [] : [{ label: 'Open in Temporal', icon: 'link', href: temporal }]),
-    compareItem({ session_id, id, label: labelOf(run) }),
+    compareItem({ sessionId: session_id, turnId: id, label: labelOf(run) }),
     isUnfinished(run)
       ? { label: 'Stop', icon: 'stop', isDangerous: true, question: `Stop “${labelOf(run)}”?`, run: stop }
       : { label: 'Run again', icon: 'again', run: again },
