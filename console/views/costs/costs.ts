@@ -114,7 +114,7 @@ function Rows({ usage, one, nameOf }: RowsProps): VNode {
     number('Unpriced calls', (row) => row.unpriced_calls, true),
   ]
   const none = html`<${Empty} icon="cost" title="No model calls yet" about="Each finished call of a model is counted here, also in runs that failed." />`
-  return html`<${Table} items=${usage?.data} keyOf=${(row: UsageRow) => keyOf(row)} columns=${columns} none=${none} />
+  return html`<div class="sums"><${Table} items=${usage?.data} keyOf=${(row: UsageRow) => keyOf(row)} columns=${columns} none=${none} /></div>
     ${usage?.has_more && html`<${Quiet}>Only the first ${MAX_ROWS} rows are shown. The CSV file has up to ${MAX_CSV_ROWS.toLocaleString()}.<//>`}`
 }
 

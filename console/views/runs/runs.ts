@@ -128,7 +128,7 @@ const columnsOf = (nameOf: (agentId: string) => string): Column<Turn>[] => [
 const WORDS: Partial<Record<Turn['status'], object>> = { waiting: { word: 'Waiting' } }
 
 function errorCell({ error, error_code }: Turn): VNode | null {
-  if (!error) return null
+  if (!error && !error_code) return null
   return html`<span class="run-error" title=${[error_code, error].filter(Boolean).join(': ')}>${error_code ? RUN_ERRORS[error_code] : 'Failed'}
     ${error_code && html` <code>${error_code}</code>`}</span>`
 }
