@@ -6,6 +6,7 @@ import { Empty } from '../../parts/empty.ts'
 import { Icon } from '../../parts/icon.ts'
 import { Menu, type MenuItem } from '../../parts/menu.ts'
 import { Problem } from '../../parts/page.ts'
+import { plain } from '../../parts/plain.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { Time } from '../../parts/time.ts'
 import { link } from '../../router.ts'
@@ -36,7 +37,7 @@ export function Budgets(): VNode {
     {
       title: 'Budget for',
       cell: (budget) =>
-        html`<a class="clipped" href=${link('costs', 'budgets', budget.id)} title=${nameOf(budget)}>${nameOf(budget)}</a>`,
+        html`<a class="clipped" href=${link('costs', 'budgets', budget.id)} title=${plain(nameOf(budget))}>${nameOf(budget)}</a>`,
     },
     { title: 'Used', cell: (budget) => html`<${Used} budget=${budget} />` },
     {

@@ -3,6 +3,7 @@ import { useLoad } from '../../load.ts'
 import { costOf } from '../../parts/cost.ts'
 import { Empty } from '../../parts/empty.ts'
 import { ActionButton, Page, Problem, Quiet } from '../../parts/page.ts'
+import { plain } from '../../parts/plain.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { Skeleton } from '../../parts/skeleton.ts'
 import { type Column, Table } from '../../parts/table.ts'
@@ -105,7 +106,7 @@ function Rows({ usage, one, nameOf }: RowsProps): VNode {
     cell: (row) => (isMinor && read(row) === 0 ? '' : read(row).toLocaleString()),
   })
   const columns: Column<UsageRow>[] = [
-    { title: one, cell: (row) => html`<span class="clipped" title=${nameOf(row)}>${nameOf(row)}</span>` },
+    { title: one, cell: (row) => html`<span class="clipped" title=${plain(nameOf(row))}>${nameOf(row)}</span>` },
     { title: 'Cost', isNumber: true, cell: costIn },
     number('Calls', ({ calls }) => calls),
     number('Tokens in', (row) => row.input_tokens),

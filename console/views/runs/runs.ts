@@ -7,6 +7,7 @@ import { costOf } from '../../parts/cost.ts'
 import { Empty } from '../../parts/empty.ts'
 import { Menu } from '../../parts/menu.ts'
 import { ActionButton, Page, Problem } from '../../parts/page.ts'
+import { plain } from '../../parts/plain.ts'
 import { RUN_ERRORS } from '../../parts/run-errors.ts'
 import { RunTime } from '../../parts/run-time.ts'
 import { type Column, Table } from '../../parts/table.ts'
@@ -38,7 +39,7 @@ export function View(): VNode {
   const actions = html`<${ActionButton} className="danger" icon="stop" run=${stop}>
     Stop all matching${count > 0 && ` (${count.toLocaleString()})`}<//>`
   return html`<${Page} title="Runs" actions=${count > 0 && actions}>
-    <${Chips} query=${query} />
+    <${Chips} query=${query} unfinished=${count} />
     <${FilterBar} agents=${agents} />
     <${MarkedRun} />
     <${List} key=${query.toString()} query=${query} nameOf=${nameOf} unfinished=${count} onChange=${reload} />
@@ -46,10 +47,10 @@ export function View(): VNode {
 }
 
 /** Choices of the status with their numbers, which follow the other filters. */
-function Chips({ query }: { query: URLSearchParams }): VNode {
+function Chips({ query, unfinished }: { query: URLSearchParams; unfinished: number }): VNode {
   const others = new URLSearchParams(query)
   for (const name of ['status', 'stalled', 'order']) others.delete(name)
-  const { value: counts, refresh } = useLoad(() => api.turns.count(filtersOf(others)), [others.toString()])
+  const { value: counts, refresh } = useLoad(() => api.turns.count(filtersOf(others)), [others.toString(), unfinished])
   useEvery(COUNT_MS, refresh)
   return html`<nav class="tabs chips" aria-label="Status">${CHIPS.map((chip) => {
     const { title, status, isStalled, count } = chip
@@ -100,7 +101,7 @@ const columnsOf = (nameOf: (agentId: string) => string): Column<Turn>[] => [
   {
     title: 'Message',
     cell: (run) =>
-      html`<a class="clipped" href=${`${link('sessions', run.session_id)}?turn=${run.id}`} title=${run.input_preview}>${labelOf(run)}</a>`,
+      html`<a class="clipped" href=${`${link('sessions', run.session_id)}?turn=${run.id}`} title=${plain(labelOf(run))}>${labelOf(run)}</a>`,
   },
   {
     title: 'Status',
@@ -129,6 +130,6 @@ const WORDS: Partial<Record<Turn['status'], object>> = { waiting: { word: 'Waiti
 
 function errorCell({ error, error_code }: Turn): VNode | null {
   if (!error && !error_code) return null
-  return html`<span class="run-error" title=${[error_code, error].filter(Boolean).join(': ')}>${error_code ? RUN_ERRORS[error_code] : 'Failed'}
+  return html`<span class="run-error" title=${plain([error_code, error].filter(Boolean).join(': '))}>${error_code ? RUN_ERRORS[error_code] : 'Failed'}
     ${error_code && html` <code>${error_code}</code>`}</span>`
 }
