@@ -72,8 +72,8 @@ function requestOf(
   }
   const filled = path.replace(/\{(\w+)(\*?)\}/g, (_, name: string, many: string) => {
     const value = take(name)
-    if (typeof value !== 'string' || value === '') throw new TypeError(`${name}: is required`)
-    const encoded = encodeURIComponent(value)
+    if (!['string', 'number'].includes(typeof value) || value === '') throw new TypeError(`${name}: is required`)
+    const encoded = encodeURIComponent(String(value))
     return many ? encoded.replaceAll('%2F', '/') : encoded
   })
   const query = new URLSearchParams()

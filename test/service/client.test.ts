@@ -493,6 +493,13 @@ describe('requests', () => {
     expect(data.filter(({ title }: Json) => title === 'Mine').map((session: Json) => session.id)).toEqual([id])
   })
 
+  it.concurrent('have numbers in their paths', async () => {
+    const { client } = await connect(none)
+    const { id } = await client.agents.create({ name: 'Numbered', system_prompt: 'Hello' })
+    const found = await client.agents.getAgentVersion({ agent_id: id, version: 1 })
+    expect(found).toMatchObject({ agent_id: id, version: 1 })
+  })
+
   it.concurrent('fail with the sentence of the service, and what it says of the next one', async () => {
     const { client } = await connect(() => ({ status: 429, retryAfter: 7 }))
     const error = { name: 'ApiError', status: 429, message: 'Not now.', retryAfterMs: 7000, requestId: 'of-the-proxy' }
