@@ -23,7 +23,9 @@ export function LongText({ text, label, className = 'text' }: Props): VNode {
 /** Text in pieces, to be placed in a `pre`. */
 export function Pieces({ text }: { text: string }): VNode {
   const pieces = useMemo(() => cut(plain(text)), [text])
-  return html`${pieces.map((piece, index) => html`<span key=${index} class="piece">${piece}</span>`)}`
+  // A short text is laid out at once, so that nothing below it moves.
+  const className = pieces.length > 1 ? 'piece' : undefined
+  return html`${pieces.map((piece, index) => html`<span key=${index} class=${className}>${piece}</span>`)}`
 }
 
 function beginningOf(text: string): string {

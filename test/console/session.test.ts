@@ -50,31 +50,40 @@ describePages('a conversation', () => {
         {
           thinking: 'I need a tool. '.repeat(10),
           text: 'One moment.',
-          tool_calls: [{ name: 'add', arguments: { a: 20, b: 22 } }],
+          tool_calls: [
+            { name: 'add', arguments: { a: 20, b: 22 } },
+            { name: 'write_file', arguments: { path: '/sum.md', content: 'The sum\nis **42**.' } },
+          ],
           tokens_per_second: 30,
         },
         { text: 'It is **42**, as `add` says. '.repeat(20), tokens_per_second: 40 },
       ],
-      { capabilities: [{ ref: 'test_math' }] },
+      { capabilities: [{ ref: 'test_math' }, { ref: 'session_file_system' }] },
     )
     const [one, other] = [await openSession(id, { size }), await openSession(id, { size: 'wide' })]
     await say(one, 'What is 20 + 22?')
     const watch = async ({ page }: ConsolePage) => {
       await page.getByText('I need a tool.').waitFor()
-      await page.locator('summary', { hasText: 'done' }).waitFor()
+      await page.locator('summary', { hasText: 'Write a file' }).filter({ hasText: 'Done' }).waitFor()
       // It still grows.
       await page.getByRole('main').filter({ hasText: 'It is 42' }).filter({ hasText: 'Working…' }).waitFor()
       await page.getByText(/tokens/).waitFor()
     }
     await Promise.all([one, other].map(watch))
-    await one.page.locator('summary', { hasText: 'done' }).click()
-    await one.page.getByText('"a": 20').waitFor()
+    const calls = one.page.locator('.call summary')
+    for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
+    await one.page.getByRole('group', { name: 'Arguments of add' }).getByText('20').waitFor()
+    await one.page.getByRole('group', { name: 'Arguments of write_file' }).getByText('is **42**.').waitFor()
     await one.expectAccessible()
-    await one.page.locator('summary', { hasText: 'done' }).click()
+    for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
+    await one.page.getByRole('group', { name: 'Arguments of write_file' }).waitFor({ state: 'detached' })
     expect(await textOf(one)).toBe(await textOf(other))
     await other.page.reload()
     await other.page.getByText(/tokens/).waitFor()
     expect(await textOf(other)).toBe(await textOf(one))
+    // The file of a call is a link.
+    await other.page.getByRole('link', { name: '/sum.md' }).click()
+    await other.page.getByText('is **42**.').waitFor()
   })
 
   it('shows an attempt that is made again once', async () => {
@@ -83,7 +92,7 @@ describePages('a conversation', () => {
     const id = await createScriptedSession(api, [{ text, error, tokens_per_second: 100 }])
     const shown = await openSession(id)
     await say(shown, 'Go')
-    await shown.page.getByText('Retrying').waitFor()
+    await shown.page.getByText('Retried once: llmsim answered 529').waitFor()
     await shown.page.getByText(/tokens/).waitFor()
     expect((await textOf(shown)).split('The first half')).toHaveLength(2)
   })

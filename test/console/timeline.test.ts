@@ -35,31 +35,50 @@ describePages('the timeline of a turn', () => {
     const spans = page.getByRole('list', { name: 'Spans of the turn' }).getByRole('link')
     await page.getByRole('link', { name: /^ask_user: answer .* so far/ }).waitFor()
     expect(await spans.count()).toBe(9)
-    await page.getByText('Timeline of a turn: Waiting for a person').waitFor()
+    const head = page.locator('.turn-head')
+    await head.getByText('Waiting for you').waitFor()
     for (const { id: callId, kind } of turn.pending_tool_calls) {
       await submit(api, id, [{ tool_call_id: callId, result: kind === 'approval' ? { approved: true } : 'blue' }])
     }
-    await page.getByText('Timeline of a turn: Completed').waitFor()
+    await head.getByText('Completed').waitFor()
     const names = (await spans.locator('.name').allTextContents()).map((name) => name.trim())
     expect(names).toEqual([
       ...['Turn', 'Queue', 'llmsim-script', 'Model call', 'Attempt 2'],
-      ...['Tools', 'add', 'ask_user: answer', 'multiply: approval', 'multiply'],
-      ...['llmsim-script', 'Model call'],
+      ...['Tools', 'Add', 'ask_user: answer', 'Multiply: approval', 'Multiply'],
+      'llmsim-script',
     ])
     expect(await page.getByText('so far').count()).toBe(0)
     await page.getByRole('link', { name: /^Turn .* tokens · \$0/ }).waitFor()
     await page.getByRole('link', { name: /^Model .*, failed/ }).click()
     await page.getByRole('heading', { name: 'Model call' }).waitFor()
     await page.getByText('overloaded').first().waitFor()
+
+    // The input of the last call, by role, with what it had read before folded.
+    await spans.last().click()
+    const chosen = page.getByRole('region', { name: 'Chosen span' })
+    await chosen.getByText('One moment.').waitFor()
+    await chosen.getByText('1 earlier message').click()
+    await chosen
+      .getByRole('listitem')
+      .filter({ hasText: /^\s*User\s*Go/ })
+      .waitFor()
+    await chosen.getByText('System prompt', { exact: true }).click()
+    await chosen.getByText('Play the script.').waitFor()
+    expect(await chosen.getByRole('term').allTextContents()).toEqual(
+      expect.arrayContaining(['Tokens in', 'First token']),
+    )
+    await chosen.locator('.markdown').getByText('Done.').waitFor()
     await opened.expectAccessible()
 
-    await page.getByRole('link', { name: /^multiply \d/ }).focus()
+    await page.getByRole('link', { name: /^Multiply \d/ }).focus()
     await page.keyboard.press('Enter')
+    await chosen.getByRole('group', { name: 'Result of multiply' }).getByText('6').waitFor()
+    await chosen.getByRole('button', { name: 'JSON' }).click()
     await page.getByText(/tool\.completed$/).click()
     await page.getByText('"success": true').waitFor()
     // The address names the span.
     await page.reload()
-    await page.getByRole('heading', { name: 'multiply' }).waitFor()
+    await page.getByRole('heading', { name: 'Multiply' }).waitFor()
     await waitUntilIdle(api, id)
     opened.expectNoComplaints()
     await opened.close()
@@ -106,7 +125,7 @@ describePages('the timeline of a turn', () => {
       const id = await createScriptedSession(url, STEPS, AGENT)
       const turn = await postAndAsk(url, id)
       const opened = await openConsole(url, { at: `#/sessions/${id}/turns/${turn.id}` })
-      await opened.page.getByText('Timeline of a turn: Waiting for a person').waitFor()
+      await opened.page.locator('.turn-head').getByText('Waiting for you').waitFor()
       const runs = await opened.page.getByRole('link', { name: 'Open in Temporal' }).all()
       const targets = await Promise.all(runs.map((run) => run.getAttribute('href')))
       expect(targets).toEqual(address === undefined ? [] : [address + turn.id])

@@ -9,16 +9,22 @@ const LINE_CHARACTERS = 1000
 
 const MARKS = { same: ' ', added: '+', removed: '-' }
 
-type Props = { lines: Line[]; label: string; isDifference?: boolean }
+type Props = {
+  lines: Line[]
+  label: string
+  /** Number of the first line in its file. */
+  first: number | 'unknown'
+  isDifference?: boolean
+}
 
 /** Lines with their numbers. Of a difference only the lines around the changes are shown, and at first not all. */
-export function CodeLines({ lines, label, isDifference = false }: Props): VNode {
+export function CodeLines({ lines, label, first, isDifference = false }: Props): VNode {
   const [isWhole, setWhole] = useState(false)
   const all = isDifference && !isWhole ? folded(lines) : lines
   const some = isWhole ? all : beginningOf(all)
   const isCut = some !== all || all.length < lines.length
   return html`<div class="code-lines" tabindex="0" role="group" aria-label=${label}>${some.map(
-    (line, index) => html`<${Row} key=${index} line=${line} isDifference=${isDifference} />`,
+    (line, index) => html`<${Row} key=${index} line=${line} first=${first} isDifference=${isDifference} />`,
   )}</div>
     ${
       (isCut || isWhole) &&
@@ -42,12 +48,15 @@ function beginningOf(lines: (Line | Fold)[]): (Line | Fold)[] {
 const shortened = (text: string): string =>
   text.length <= LINE_CHARACTERS ? text : `${text.slice(0, LINE_CHARACTERS).toWellFormed()}…`
 
-function Row({ line, isDifference }: { line: Line | Fold; isDifference: boolean }): VNode {
+type RowProps = { line: Line | Fold } & Required<Omit<Props, 'lines' | 'label'>>
+
+function Row({ line, first, isDifference }: RowProps): VNode {
   if (line.kind === 'fold')
     return html`<div class="line fold">${line.count.toLocaleString()} unchanged ${line.count === 1 ? 'line' : 'lines'}</div>`
   const { kind, text, of, to } = line
+  const number = first === 'unknown' ? '' : (of ?? to ?? 0) + first - 1
   // Numbers and marks are not copied with the text.
   return html`<div class=${`line ${kind}`}>
-    <span class="number" data-text=${isDifference ? `${of ?? to} ${MARKS[kind]}` : to}></span><span class="line-text" dir="auto">${text === '' ? '\n' : text}</span>
+    <span class="number" data-text=${isDifference ? `${number} ${MARKS[kind]}` : number}></span><span class="line-text" dir="auto">${text === '' ? '\n' : text}</span>
   </div>`
 }

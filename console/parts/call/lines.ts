@@ -16,8 +16,8 @@ export function linesOf(text: string): string[] | undefined {
 }
 
 /** Numbers the lines of a text, or returns undefined if there are too many. */
-export const numbered = (text: string, first = 1): Line[] | undefined =>
-  linesOf(text)?.map((line, index) => ({ kind: 'same', text: line, to: first + index }))
+export const numbered = (text: string): Line[] | undefined =>
+  linesOf(text)?.map((line, index) => ({ kind: 'same', text: line, to: index + 1 }))
 
 /** Compares two texts by lines, or returns undefined if they are too long. */
 export function differenceOf(before: string, after: string): Line[] | undefined {

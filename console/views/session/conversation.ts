@@ -34,8 +34,8 @@ export type Part =
   | { type: 'calls'; key: string; calls: Call[] }
   /** Message that joined the running turn. */
   | { type: 'said'; key: string; message: Message }
-  /** Failed model call that is retried. */
-  | { type: 'retry'; key: string; error: string; count: number }
+  /** Failed attempts of one model call: their number, and the last error. `isOver`: another attempt has begun. */
+  | { type: 'retry'; key: string; error: string; count: number; isOver: boolean }
 
 export type TurnStatus = 'queued' | 'active' | 'waiting' | 'completed' | 'failed' | 'cancelled'
 
@@ -197,22 +197,36 @@ function apply(turn: ShownTurn, event: Event): void {
   }
 }
 
-/** Repeated failures with the same text are shown once. */
+/** Counts the failures of a model call, below the answer that it has begun. */
 function addRetry(turn: ShownTurn, key: string, error: string): void {
-  const last = turn.parts.at(-1)
-  if (last?.type === 'retry' && last.error === error) last.count++
-  else turn.parts.push({ type: 'retry', key, error, count: 1 })
+  const known = retryOf(turn)
+  const { count } = known ?? { count: 0 }
+  const retry: Part = { type: 'retry', key: known?.key ?? key, error, count: count + 1, isOver: false }
+  turn.parts = [...turn.parts.filter((part) => part !== known), retry]
+}
+
+/** Finds the failures of the current model call: nothing was completed since. */
+const retryOf = ({ parts }: ShownTurn): Extract<Part, { type: 'retry' }> | undefined => {
+  const start = parts.findLastIndex((part) => part.type === 'calls' || (part.type === 'answer' && part.isComplete))
+  return parts.slice(start + 1).find((part) => part.type === 'retry')
 }
 
 /** Ends a turn. Removes incomplete answers, which belong to no message, and cancels waiting calls. */
 function end(turn: ShownTurn, outcome: Partial<ShownTurn>): void {
+  endRetry(turn)
   turn.parts = turn.parts.filter((part) => part.type !== 'answer' || part.isComplete)
   for (const call of waitingCalls(turn)) Object.assign(call, { status: 'cancelled', kind: undefined })
   Object.assign(turn, outcome)
 }
 
+function endRetry(turn: ShownTurn): void {
+  const retry = retryOf(turn)
+  if (retry !== undefined) retry.isOver = true
+}
+
 /** Returns the incomplete answer. It is the last part of the turn. */
 function openAnswer(turn: ShownTurn, event: Event): Extract<Part, { type: 'answer' }> {
+  endRetry(turn)
   const last = turn.parts.findLast(({ type }) => type !== 'retry' && type !== 'said')
   if (last?.type === 'answer' && !last.isComplete) {
     if (turn.parts.at(-1)?.type === 'retry') turn.parts = [...turn.parts.filter((part) => part !== last), last]

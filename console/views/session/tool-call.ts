@@ -1,63 +1,53 @@
-import type { ContentPart } from 'agent-session-client'
-import { CallArguments } from '../../parts/call-arguments.ts'
-import { LongText } from '../../parts/long-text.ts'
+import { Badge } from '../../parts/badge.ts'
+import { CallBody } from '../../parts/call/body.ts'
+import { FilePath, isOfFiles } from '../../parts/call/file-path.ts'
+import { exitCodeOf } from '../../parts/call/results.ts'
+import { CallSummary } from '../../parts/call/title.ts'
+import { Fold } from '../../parts/fold.ts'
 import { subjectOf } from '../../parts/subject.ts'
-import { html, useMemo, useRef, type VNode } from '../../ui.ts'
+import { html, useRef, type VNode } from '../../ui.ts'
 import { type Call, QUESTION, textOf } from './conversation.ts'
-import { Pictures } from './pictures.ts'
 import { WaitingCall } from './waiting-call.ts'
-
-const STATUS: Record<Call['status'], string> = {
-  planned: 'planned',
-  running: 'running…',
-  waiting: 'waiting for you',
-  success: 'done',
-  error: 'failed',
-  timeout: 'timed out',
-  cancelled: 'cancelled',
-}
 
 /** Question of a tool, once it has been answered. */
 const questionOf = ({ status, arguments: given }: Call): Call['arguments'] =>
   status === 'waiting' || typeof given?.message !== 'string' ? undefined : { question: given.message }
 
 /** Outcomes of a question by the action of its answer. */
-const ACTIONS: Record<string, string> = { accept: 'answered', decline: 'declined', cancel: 'dismissed' }
+const ACTIONS: Record<string, string> = { accept: 'Answered', decline: 'Declined', cancel: 'Dismissed' }
 
-function outcomeOf({ name, status, result }: Call): string {
-  if (name !== QUESTION || status !== 'success') return STATUS[status]
-  const action = /^\s*\{"action":\s*"(\w+)"/.exec(textOf(result))?.[1] ?? ''
-  return ACTIONS[action] ?? STATUS[status]
+/** State of a call as an icon and a word. A command has failed if its exit code says so. */
+function State({ call: { name, status, result } }: { call: Call }): VNode {
+  if (status === 'running') return html`<${Badge} status="running" word="Running…" />`
+  if (status !== 'success') return html`<${Badge} status=${status} />`
+  const text = textOf(result)
+  const code = exitCodeOf(text)
+  if (code !== undefined && code !== 0) return html`<${Badge} status="error" word=${`Exit ${code}`} />`
+  const action = name === QUESTION ? (/^\s*\{"action":\s*"(\w+)"/.exec(text)?.[1] ?? '') : ''
+  return html`<${Badge} status="success" tone="quiet" word=${ACTIONS[action] ?? 'Done'} />`
 }
 
-/** Call of a tool: its arguments, its result, and the ways to answer while it waits. */
+/** Returns the work of a call in a few words. A file that it has read or written is a link. */
+function subjectIn(sessionId: string, { name, status }: Call, given: Call['arguments']): VNode | string {
+  const { path } = given ?? {}
+  const isFile = status === 'success' && isOfFiles(name) && typeof path === 'string'
+  return isFile ? html`<${FilePath} path=${path} sessionId=${sessionId} />` : subjectOf(given)
+}
+
+/** Call of a tool in one line, and opened its arguments, its result, and the ways to answer while it waits. */
 export function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const { name, title, status, result, error } = call
   // A waiting question is shown with its form.
   const given = name === QUESTION ? questionOf(call) : call.arguments
-  const shown = useMemo(() => readable(result), [result])
-  const isOpen = status === 'running' || status === 'waiting'
+  const isActive = status === 'running' || status === 'waiting'
   const hasWaited = useRef(false)
   hasWaited.current ||= status === 'waiting'
+  const files = status === 'success' && isOfFiles(name) ? sessionId : undefined
+  const summary = html`<${CallSummary} name=${name} title=${title} subject=${subjectIn(sessionId, call, given)} /><${State} call=${call} />`
+  const content = () =>
+    html`<${CallBody} name=${name} given=${given} result=${result} error=${error} sessionId=${files} />`
   return html`<li class="call">
-    <details open=${isOpen}>
-      <summary><code>${title}</code> <span class="quiet subject" dir="auto">${subjectOf(given)}</span>
-        <span class=${status === 'error' ? 'problem' : 'quiet'}>${outcomeOf(call)}</span></summary>
-      <${CallArguments} name=${name} given=${given} />
-      ${result.length > 0 && html`<p class="label">Result</p><${LongText} text=${shown} label=${`Result of ${name}`} /><${Pictures} content=${result} />`}
-      ${error && html`<p class="problem" dir="auto">${error}</p>`}
-    </details>
-    ${hasWaited.current && isOpen && html`<${WaitingCall} sessionId=${sessionId} call=${call} isOver=${status !== 'waiting'} />`}
+    <${Fold} isOpen=${isActive} summary=${summary} content=${content} />
+    ${hasWaited.current && isActive && html`<${WaitingCall} sessionId=${sessionId} call=${call} isOver=${status !== 'waiting'} />`}
   </li>`
-}
-
-/** Returns a result for people: a text unchanged, anything else as JSON. */
-function readable(content: ContentPart[]): string {
-  const text = textOf(content)
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-  } catch {
-    return text
-  }
 }

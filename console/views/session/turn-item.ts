@@ -1,15 +1,16 @@
 import type { Message, Takeover } from 'agent-session-client'
 import { durationOf } from '../../parts/duration.ts'
+import { Icon } from '../../parts/icon.ts'
 import { LongText } from '../../parts/long-text.ts'
 import { Markdown } from '../../parts/markdown.ts'
 import { ActionButton } from '../../parts/page.ts'
+import { Pictures } from '../../parts/pictures.ts'
 import { byProcess, wentOn } from '../../parts/takeover.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, useMemo, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
 import { type Part, type ShownTurn, textOf } from './conversation.ts'
-import { Pictures } from './pictures.ts'
 import { Tool } from './tool-call.ts'
 
 type Props = { sessionId: string; turn: ShownTurn; version: number; takeovers: Takeover[] | undefined }
@@ -72,10 +73,16 @@ const Said = ({ message }: { message: Message }): VNode => html`<div class="said
   <${LongText} className="typed" text=${textOf(message.content)} label="User input" /><${Pictures} content=${message.content} />
 </div>`
 
+/** Says that a model call failed, in the past tense once another attempt has begun. */
+function retryText({ count, error, isOver }: Extract<Part, { type: 'retry' }>): string {
+  const times = count === 1 ? 'once' : `${count} times`
+  return `${isOver ? `Retried ${times}` : count === 1 ? 'Retrying' : `Retrying after ${count} failures`}: ${error}`
+}
+
 function Shown({ sessionId, part }: { sessionId: string; part: Part }): VNode {
   if (part.type === 'said') return html`<${Said} message=${part.message} />`
   if (part.type === 'retry')
-    return html`<p class="quiet" dir="auto">Retrying${part.count > 1 && ` (${part.count} times)`}: ${part.error}</p>`
+    return html`<p class="quiet retry"><${Icon} name="again" /> <span dir="auto">${retryText(part)}</span></p>`
   if (part.type === 'calls') {
     return html`<ul class="calls">${part.calls.map(
       (call) => html`<${Tool} key=${call.id} sessionId=${sessionId} call=${call} />`,

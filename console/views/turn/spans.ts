@@ -1,4 +1,6 @@
-import type { Event, Takeover } from 'agent-session-client'
+import type { ContentPart, Event, Takeover } from 'agent-session-client'
+import { exitCodeOf } from '../../parts/call/results.ts'
+import { QUESTION, textOf } from '../session/conversation.ts'
 
 export type SpanKind = 'turn' | 'queue' | 'reason' | 'model' | 'act' | 'tool' | 'waiting'
 
@@ -8,6 +10,8 @@ export type Span = {
   key: string
   kind: SpanKind
   title: string
+  /** Name of a tool as models call it. */
+  tool?: string
   /** Number of enclosing spans. */
   depth: number
   /** Milliseconds since the epoch. */
@@ -16,6 +20,8 @@ export type Span = {
   to: number | undefined
   /** Error or outcome. */
   problem: string | undefined
+  /** A problem in a word or two. */
+  outcome?: string
   isCancelled: boolean
   tokens: number | undefined
   /** USD, as a decimal string. */
@@ -28,7 +34,7 @@ export type Span = {
 /** Attempt that was lost: it ran from `from` to `to`, and another one went on at `until`. */
 export type Loss = { from: number; to: number; until: number; takeover: Takeover }
 
-type Opening = Pick<Span, 'key' | 'kind' | 'title' | 'depth'>
+type Opening = Pick<Span, 'key' | 'kind' | 'title' | 'tool' | 'depth'>
 
 /**
  * Folds the events of one turn into spans, in the order in which they begin, each below its enclosing span. Deltas are
@@ -39,6 +45,8 @@ export function spansOf(events: Iterable<Event>): Span[] {
   const attempts = new Map<string, number>()
   /** Rounds of the calls by their spans, which enclose the tools' questions. */
   const rounds = new Map<string, string>()
+  /** Names of tools as people read them. */
+  const titles = new Map([[QUESTION, 'Question']])
   const open = (event: Event, opening: Opening): Span => {
     const known = spans.get(opening.key)
     if (known !== undefined) return known
@@ -125,6 +133,7 @@ export function spansOf(events: Iterable<Event>): Span[] {
         return
       }
       case 'act.started':
+        for (const { name, display_name } of event.data.tool_calls ?? []) titles.set(name, display_name ?? name)
         put(stepOf(event, 'act', 'Tools'))
         return
       case 'act.completed':
@@ -134,8 +143,9 @@ export function spansOf(events: Iterable<Event>): Span[] {
       case 'tool.call_requested': {
         const round = rounds.get(`${parent_span_id}`) ?? stepOf(event, 'act', 'Tools').key
         for (const { id, name, kind } of event.data.tool_calls) {
-          const title = kind === 'approval' ? `${name}: approval` : `${name}: answer`
-          put(open(event, { key: callKey(round, id, true), kind: 'waiting', title, depth: 2 }))
+          const shown = titles.get(name) ?? name
+          const title = name === QUESTION ? shown : `${shown}: ${kind === 'approval' ? 'approval' : 'answer'}`
+          put(open(event, { key: callKey(round, id, true), kind: 'waiting', title, tool: name, depth: 2 }))
         }
         return
       }
@@ -143,22 +153,20 @@ export function spansOf(events: Iterable<Event>): Span[] {
         const { id, name } = event.data.tool_call
         close(event, spans.get(callKey(parent_span_id, id, true)))
         rounds.set(`${span_id}`, `${parent_span_id}`)
-        put(open(event, { key: callKey(parent_span_id, id), kind: 'tool', title: name, depth: 2 }))
+        const title = event.data.display_name ?? titles.get(name) ?? name
+        put(open(event, { key: callKey(parent_span_id, id), kind: 'tool', title, tool: name, depth: 2 }))
         return
       }
       case 'tool.completed': {
-        const { tool_call_id, tool_name, status, error } = event.data
+        const { tool_call_id, tool_name, display_name, status, result, error } = event.data
         const waiting = spans.get(callKey(parent_span_id, tool_call_id, true))
         const running = spans.get(callKey(parent_span_id, tool_call_id))
-        const title = tool_name
+        const title = display_name ?? tool_name
         const key = callKey(parent_span_id, tool_call_id)
-        const span = running ?? waiting ?? open(event, { key, kind: 'tool', title, depth: 2 })
+        const span = running ?? waiting ?? open(event, { key, kind: 'tool', title, tool: tool_name, depth: 2 })
         close(event, waiting)
-        close(
-          event,
-          span,
-          status === 'success' ? {} : { problem: error ?? status, isCancelled: status === 'cancelled' },
-        )
+        const isCancelled = status === 'cancelled'
+        close(event, span, status === 'success' ? exitOf(result) : { problem: error ?? status, isCancelled })
         put(span)
         return
       }
@@ -224,6 +232,12 @@ function withTakeover(spans: Span[], takeover: Takeover): Span[] {
 
 const tokensOf = (usage: { input_tokens: number; output_tokens: number } | null | undefined): number | undefined =>
   usage ? usage.input_tokens + usage.output_tokens : undefined
+
+/** A command that exits with an error is a problem, although its tool has done its work. */
+function exitOf(result: ContentPart[] | null | undefined): Partial<Span> {
+  const code = exitCodeOf(textOf(result ?? []))
+  return code === undefined || code === 0 ? {} : { problem: `Exit code ${code}.`, outcome: `exit ${code}` }
+}
 
 /** Places attempts and calls below their step, whose key begins theirs. Spans without a step come last. */
 function inOrder(spans: Span[]): Span[] {

@@ -33,8 +33,8 @@ it.each([
   expect(differenceOf(text, 'a')).toBeUndefined()
 })
 
-it('numbers the lines of a part of a file', () => {
-  expect(shown(numbered('a\n\nb\n', 10))).toEqual([':10 a', ':11 ', ':12 b'])
+it('numbers the lines of a text', () => {
+  expect(shown(numbered('a\n\nb\n'))).toEqual([':1 a', ':2 ', ':3 b'])
   expect(numbered('')).toEqual([])
 })
 

@@ -31,7 +31,7 @@ function shown(events: Event[]) {
       const { thinking, text, isInterrupted, isTooLong } = part
       return [thinking, text, isInterrupted && 'cut', isTooLong && 'too long'].filter(Boolean).join('|')
     }
-    if (part.type === 'retry') return `again: ${part.error}`
+    if (part.type === 'retry') return `${part.isOver ? 'again' : 'waits'} ${part.count}: ${part.error}`
     if (part.type === 'said') return `said: ${part.message.id}`
     return part.calls.map(({ id, status }) => `${id} ${status}`).join(', ')
   })
@@ -59,7 +59,42 @@ it.each<[string, () => Event[], string, string[]]>([
       delta('Second'),
     ],
     'active',
-    ['again: overloaded', 'Second'],
+    ['again 1: overloaded', 'Second'],
+  ],
+  [
+    'failures of one model call once, with their number and the last error',
+    () => [
+      said('Hi'),
+      ...['overloaded', 'overloaded', 'busy'].flatMap((error) => [
+        event('output.message.started'),
+        delta('First'),
+        event('reason.retrying', { error }),
+      ]),
+    ],
+    'queued',
+    ['First', 'waits 3: busy'],
+  ],
+  [
+    'failures of each model call, in the past once it goes on',
+    () => [
+      said('Hi'),
+      event('output.message.started'),
+      event('reason.retrying', { error: 'one' }),
+      event('reason.retrying', { error: 'two' }),
+      complete('Wait'),
+      calls('a'),
+      event('output.message.started'),
+      event('reason.retrying', { error: 'three' }),
+      delta('Done'),
+    ],
+    'queued',
+    ['again 2: two', 'Wait', 'a planned', 'again 1: three', 'Done'],
+  ],
+  [
+    'failures in the past once the turn is over',
+    () => [said('Hi'), event('reason.retrying', { error: 'one' }), event('turn.cancelled', {})],
+    'cancelled',
+    ['again 1: one'],
   ],
   [
     'a message that joined the turn, below the text that goes on',

@@ -79,6 +79,16 @@ it.each<[string, () => Event[], string[]]>([
     ],
   ],
   [
+    'tools by the names that people read, and commands that exit with an error',
+    () => [
+      event('act.started', { tool_calls: [{ id: 'bash', name: 'bash', display_name: 'Run bash' }] }, 'a1', 't'),
+      asked('bash', 'approval'),
+      started('bash'),
+      completed('bash', { result: [{ type: 'text', text: '{"exit_code":3,"stdout":""}' }] }),
+    ],
+    ['Turn 10-', '  Tools 10-', '    Run bash: approval 20-30', '    Run bash 30-40 Exit code 3.'],
+  ],
+  [
     'a refused approval, without a run',
     () => [
       event('act.started', {}, 'a1', 't'),
@@ -106,7 +116,7 @@ it.each<[string, () => Event[], string[]]>([
       completed('q1'),
       completed('buy'),
     ],
-    ['Turn 10-', '  Tools 10-', '    buy 20-50', '    mcp_elicitation: answer 30-40'],
+    ['Turn 10-', '  Tools 10-', '    buy 20-50', '    Question 30-40'],
   ],
   [
     'a turn whose beginning is missing',

@@ -1,0 +1,71 @@
+import type { Agent, Turn } from 'agent-session-client'
+import { useLoad } from '../../load.ts'
+import { Badge } from '../../parts/badge.ts'
+import { durationOf } from '../../parts/duration.ts'
+import { link } from '../../router.ts'
+import { api, workflowAddress } from '../../service.ts'
+import { html, type VNode } from '../../ui.ts'
+import type { Span } from './spans.ts'
+
+/** Returns a cost for people, or undefined if it is not known. */
+export const dollars = (usd: string | null | undefined): string | undefined => {
+  if (usd === null || usd === undefined) return undefined
+  return usd === '0' ? '$0' : `$${Number(usd).toFixed(4)}`
+}
+
+/** Tokens and cost, as far as they are known. */
+export const costs = ({ tokens, costUsd }: Pick<Span, 'tokens' | 'costUsd'>): string[] =>
+  [tokens === undefined ? undefined : `${tokens.toLocaleString()} tokens`, dollars(costUsd)].filter(
+    (fact) => fact !== undefined,
+  )
+
+/** Point in time to the millisecond. */
+export const exactTime = (ts: string | number): string =>
+  new Date(ts).toLocaleTimeString(undefined, { hourCycle: 'h23', fractionalSecondDigits: 3, ...CLOCK })
+const CLOCK = { hour: '2-digit', minute: '2-digit', second: '2-digit' } as const
+
+/** Numbers by their names. Unknown ones are left out. */
+export const Metrics = ({ metrics }: { metrics: Record<string, string | undefined> }): VNode =>
+  html`<dl class="metrics">${Object.entries(metrics).map(
+    ([name, value]) => value !== undefined && html`<div key=${name}><dt>${name}</dt><dd dir="auto">${value}</dd></div>`,
+  )}</dl>`
+
+type Props = { turn: Turn | undefined; spans: Span[]; now: number }
+
+/** Head of a timeline: the state of the turn, and its facts. */
+export function TurnHead({ turn, spans, now }: Props): VNode {
+  const { value: agent } = useLoad(() => findAgent(turn?.agent_id), [turn?.agent_id])
+  const temporal = turn && workflowAddress(turn.id)
+  const facts = turn === undefined ? [] : factsOf(turn, spans, now)
+  const { parent, children } = turn ?? {}
+  return html`<header class="turn-head">
+    <div class="head-row">
+      <div class="head-title"><h2>Timeline of a turn</h2>${turn && html`<${Badge} status=${turn.stalled ? 'stalled' : turn.status} />`}</div>
+      ${temporal && html`<a href=${temporal} target="_blank" rel="noopener noreferrer">Open in Temporal</a>`}
+    </div>
+    <ul class="facts-strip">
+      ${facts.map((fact) => html`<li key=${fact} dir="auto">${fact}</li>`)}
+      ${
+        turn?.agent_id &&
+        html`<li><a href=${link('agents', turn.agent_id)} dir="auto">${agent?.name ?? 'Agent'}</a>${turn.agent_version && ` version ${turn.agent_version}`}</li>`
+      }
+      ${parent && html`<li><a href=${link('sessions', parent.session_id, 'turns', parent.turn_id)}>Asked by another agent</a></li>`}
+      ${children && html`<li>${children.turns} ${children.turns === 1 ? 'turn' : 'turns'} of asked agents ${dollars(children.cost_usd)}</li>`}
+    </ul>
+  </header>`
+}
+
+/** Returns the duration, the tokens, the cost and the models of a turn. */
+function factsOf({ usage, cost_usd, created_at, finished_at }: Turn, spans: Span[], now: number): string[] {
+  const until = finished_at ? Date.parse(finished_at) : now
+  const duration = durationOf(Math.max(0, until - Date.parse(created_at)))
+  const models = spans.filter(({ kind }) => kind === 'reason').map(({ title }) => title)
+  return [
+    finished_at ? duration : `${duration} so far`,
+    ...costs({ tokens: usage.input_tokens + usage.output_tokens, costUsd: cost_usd ?? undefined }),
+    ...new Set(models),
+  ]
+}
+
+const findAgent = async (agent_id: string | null | undefined): Promise<Agent | undefined> =>
+  agent_id ? api.agents.get({ agent_id }) : undefined
