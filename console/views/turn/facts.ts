@@ -13,7 +13,7 @@ export const dollars = (usd: string | null | undefined): string | undefined => {
   return usd === '0' ? '$0' : `$${Number(usd).toFixed(4)}`
 }
 
-/** Tokens and cost, as far as they are known. */
+/** Tokens and cost, if they are known. */
 export const costs = ({ tokens, costUsd }: Pick<Span, 'tokens' | 'costUsd'>): string[] =>
   [tokens === undefined ? undefined : `${tokens.toLocaleString()} tokens`, dollars(costUsd)].filter(
     (fact) => fact !== undefined,

@@ -22,7 +22,7 @@ const EARLIER = 20
 export type Names = ReadonlyMap<string, string>
 type Shared = { names: Names; callers: ReadonlyMap<string, string> }
 
-/** Messages that a model got, by role. Those that it had read before are folded. */
+/** Messages that a model got, by role. Messages that it had read before are folded. */
 export function Messages({ messages, names }: { messages: Message[]; names: Names }): VNode {
   const [count, setCount] = useState(EARLIER)
   const shared = useMemo(() => ({ names, callers: callersOf(messages) }), [messages, names])

@@ -24,7 +24,7 @@ it.each<[string, unknown, Result]>([
     { kind: 'values', values: { path: '/a', encoding: 'base64', content: 'AA' } },
   ],
   [
-    'rows of a database, of which some were left out',
+    'rows of a database that left some out',
     { columns: ['a', 'a'], rows: [[1, null]], row_count: 1, truncated: true },
     { kind: 'rows', rows: rows(['a', 'a'], [1, null]), others: { truncated: true } },
   ],
@@ -34,7 +34,7 @@ it.each<[string, unknown, Result]>([
     { kind: 'rows', rows: rows(['a']), others: {} },
   ],
   [
-    'rows that are none as values',
+    'rows of another shape as values',
     { columns: ['a'], rows: 'none' },
     { kind: 'values', values: { columns: ['a'], rows: 'none' } },
   ],
