@@ -12,13 +12,13 @@ const MARKS = { same: ' ', added: '+', removed: '-' }
 type Props = {
   lines: Line[]
   label: string
-  /** Number of the first line in its file. */
-  first: number | 'unknown'
+  /** Number of the first line in its file. Default: 1. */
+  first?: number | 'unknown'
   isDifference?: boolean
 }
 
 /** Lines with their numbers. Of a difference only the lines around the changes are shown, and at first not all. */
-export function CodeLines({ lines, label, first, isDifference = false }: Props): VNode {
+export function CodeLines({ lines, label, first = 1, isDifference = false }: Props): VNode {
   const [isWhole, setWhole] = useState(false)
   const all = isDifference && !isWhole ? folded(lines) : lines
   const some = isWhole ? all : beginningOf(all)

@@ -27,7 +27,7 @@ export function ToolRun({ span, spans, sessionId }: Props): VNode | null {
   const child = started?.data.child
   const files = completed?.data.success && isOfFiles(name) ? sessionId : undefined
   return html`
-    <${Metrics} metrics=${metricsOf(name, completed)} />
+    <${Metrics} metrics=${metricsOf(name, child ? undefined : completed)} />
     ${child && html`<p><a href=${link('sessions', child.session_id, 'turns', child.turn_id)}>Timeline of the agent that was asked</a></p>`}
     <h3>Arguments</h3>
     <${CallArguments} name=${name} given=${given} sessionId=${files} />
