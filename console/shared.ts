@@ -1,4 +1,5 @@
 // Modules of most views. Each view imports this file (scripts/console.ts), so that they are in one chunk.
+import './keys.ts'
 import './load.ts'
 import './parts/badge.ts'
 import './parts/code.ts'
