@@ -32,11 +32,19 @@ const LOOKS: Record<string, Look> = {
   changed: { word: 'Changed', icon: 'alert', tone: 'wait' },
 }
 
-type Props = { status: string; word?: string; tone?: Tone; icon?: string }
+type Props = {
+  status: string
+  word?: string
+  tone?: Tone
+  icon?: string /** Shows the word as a title only. */
+  isShort?: boolean
+}
 
 /** Status as an icon and a word. An unknown status is shown as it is. */
-export function Badge({ status, ...own }: Props): VNode {
+export function Badge({ status, isShort = false, ...own }: Props): VNode {
   const { word, icon, tone } = { ...(LOOKS[status] ?? { word: status, icon: 'dot', tone: 'quiet' }), ...own }
+  if (isShort)
+    return html`<span class=${`badge short ${tone}`} title=${word}><${Icon} name=${icon} /><span class="unseen">${word}</span></span>`
   return html`<span class=${`badge ${tone}`}><${Icon} name=${icon} />${word}</span>`
 }
 

@@ -269,7 +269,10 @@ describePages('names that somebody chose', () => {
       const shown = (await page.title()) + (await page.evaluate('document.body.innerText'))
       expect([place, shown.includes('\u202e')]).toEqual([place, false])
       const menu = page.getByRole('main').getByRole('button', { name: /^Actions for/ })
-      if ((await menu.count()) > 0) await menu.first().click()
+      if ((await menu.count()) > 0) {
+        await menu.first().click()
+        await page.getByRole('menuitem').first().waitFor()
+      }
       const name = /^(?:Delete|Archive)$/
       const remove = page.getByRole('menuitem', { name }).or(page.getByRole('main').getByRole('button', { name }))
       if ((await remove.count()) > 0) {

@@ -1,10 +1,13 @@
-import { ApiError, type ImageUploadResponse, type InputContentPart } from 'agent-session-client'
+import type { ImageUploadResponse, InputContentPart } from 'agent-session-client'
+import { confirmed } from '../../parts/dialog.ts'
 import { Problem } from '../../parts/page.ts'
 import { api } from '../../service.ts'
 import { type ComponentChildren, html, type Signal, signal, useEffect, useRef, useState, type VNode } from '../../ui.ts'
 import { keepText, keptText } from '../../unsaved.ts'
+import { newKey } from './fork.ts'
 
-type OnBusy = 'enqueue' | 'reject' | 'interrupt'
+/** What a message does to a running answer: wait for its end, join it, or stop it. */
+type OnBusy = 'enqueue' | 'steer' | 'interrupt'
 
 /** Unsent message. Its text is kept until the tab is closed, its images while the session is shown. */
 export type Draft = {
@@ -31,13 +34,17 @@ type Props = {
   isWaiting: boolean
   /** Number of queued turns. */
   queued: number
-  /** Whether the session has no messages yet. */
+  /** Whether the box takes the focus: in a session without messages. */
   isFirst: boolean
   onSent(): void
   children?: ComponentChildren
 }
 
-const CANCELS = 'The turn waits for your answer above. Cancel it, and send this as a new message?'
+const CANCELS = {
+  title: 'Send a new message?',
+  text: 'The turn above waits for your answer. A new message cancels it.',
+  action: 'Cancel the turn and send',
+}
 
 /** Box for the next message. Enter sends it, Shift and Enter start a new line. */
 export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst, onSent, children }: Props): VNode {
@@ -71,13 +78,10 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
       if (content.length === 0) return
       draft.key ??= newKey()
       const headers = { 'Idempotency-Key': draft.key }
-      // Posting ends the waiting turn; no other turn needs to end.
-      const on_busy: OnBusy = isWaiting ? 'enqueue' : onBusy
+      // Posting ends the waiting turn, unless the message joins it.
+      const on_busy: OnBusy = isWaiting && onBusy === 'interrupt' ? 'enqueue' : onBusy
       const body = { message: { content }, on_busy }
-      await api.messages.create({ session_id, ...body }, { headers }).catch((error: unknown) => {
-        const isBusyNow = on_busy === 'reject' && error instanceof ApiError && error.code === 'session_busy'
-        throw isBusyNow ? new Error('A turn is running, so the message was not sent.') : error
-      })
+      const message = await api.messages.create({ session_id, ...body }, { headers })
       draft.key = undefined
       draft.onBusy.value = 'enqueue'
       // Text entered meanwhile belongs to the next message.
@@ -86,7 +90,9 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
       draft.images.value = draft.images.value.filter((image) => !images.includes(image))
       onSent()
       if (on_busy === 'interrupt' && queued > 0)
-        return `Interrupted. ${messages(queued)} ${queued === 1 ? 'was' : 'were'} dropped.`
+        return `Stopped. ${messages(queued)} ${queued === 1 ? 'was' : 'were'} dropped.`
+      if (on_busy === 'steer' && isBusy && 'turn_id' in message && !message.turn_id)
+        return 'The message could not join the running answer, so it is sent after it.'
     })
   /** Changes the draft, which becomes another message with a new key. */
   const change = (values: { text?: string; images?: ImageUploadResponse[]; onBusy?: OnBusy }) => {
@@ -111,12 +117,14 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
     event.preventDefault()
     // Enter may be pressed again before the button is disabled.
     if (isSending.current) return
-    if (isWaiting && (text.trim() !== '' || images.length > 0) && !confirm(CANCELS)) return
     isSending.current = true
-    await send()
+    const cancels = isWaiting && onBusy !== 'steer' && (text.trim() !== '' || images.length > 0)
+    if (!cancels || (await confirmed(CANCELS))) await send()
     isSending.current = false
   }
   const press = (event: KeyboardEvent) => {
+    // The keys of the page work again.
+    if (event.key === 'Escape' && !event.isComposing) document.querySelector('h1')?.focus({ preventScroll: true })
     // Enter also confirms a character in an input method.
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) void submit(event)
   }
@@ -145,19 +153,9 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
     }
     <${Problem} error=${state.error} />
     <p class="quiet" role="status">${state.result}</p>
-    ${isWaiting && html`<small>A message cancels the turn that is waiting for you.</small>`}
     <div class="actions">
       <button class="primary" aria-disabled=${state.isSending}>Send</button>
-      ${
-        isBusy &&
-        !isWaiting &&
-        html`<label><span class="unseen">If a turn is running</span>
-          <select onChange=${(event: Event) => change({ onBusy: (event.target as HTMLSelectElement).value as OnBusy })}>
-            <option value="enqueue" selected=${onBusy === 'enqueue'}>Queue if busy</option>
-            <option value="interrupt" selected=${onBusy === 'interrupt'}>Interrupt${queued > 0 && `, and drop ${messages(queued)}`}</option>
-            <option value="reject" selected=${onBusy === 'reject'}>Reject if busy</option>
-          </select></label>`
-      }
+      ${isBusy && html`<${BusyChoice} value=${onBusy} isWaiting=${isWaiting} queued=${queued} choose=${(value: OnBusy) => change({ onBusy: value })} />`}
       <label class="button file">Add images
         <input class="unseen" type="file" multiple accept="image/png,image/jpeg,image/gif,image/webp" onChange=${choose} /></label>
     </div>
@@ -166,6 +164,22 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
 
 const messages = (queued: number): string => `${queued} queued ${queued === 1 ? 'message' : 'messages'}`
 
-/** `crypto.randomUUID` is missing on pages without TLS. */
-const newKey = (): string =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+type ChoiceProps = { value: OnBusy; isWaiting: boolean; queued: number; choose(value: OnBusy): void }
+
+/** Choice of what a message does to the running answer. */
+function BusyChoice({ value, isWaiting, queued, choose }: ChoiceProps): VNode {
+  const options: [OnBusy, string][] = isWaiting
+    ? [
+        ['enqueue', 'Cancel the waiting turn and send'],
+        ['steer', 'Add to the waiting turn'],
+      ]
+    : [
+        ['enqueue', 'Send after this answer'],
+        ['steer', 'Add to the running answer'],
+        ['interrupt', `Stop and send now${queued > 0 ? ` (drops ${messages(queued)})` : ''}`],
+      ]
+  return html`<label><span class="unseen">While an answer is running</span>
+    <select onChange=${(event: Event) => choose((event.target as HTMLSelectElement).value as OnBusy)}>${options.map(
+      ([option, label]) => html`<option key=${option} value=${option} selected=${option === value}>${label}</option>`,
+    )}</select></label>`
+}

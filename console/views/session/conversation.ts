@@ -46,6 +46,10 @@ export type ShownTurn = {
   status: TurnStatus
   parts: Part[]
   error: string | undefined
+  /** Code of the error of a failed turn. */
+  errorCode: string | undefined
+  /** Whether it summarised the conversation. */
+  isSummary: boolean
   usage: TokenUsage | undefined
   costUsd: string | undefined
   durationMs: number | undefined
@@ -80,6 +84,8 @@ export function createConversation(events: Iterable<Event> = []): Conversation {
       status: 'queued',
       parts: [],
       error: undefined,
+      errorCode: undefined,
+      isSummary: false,
       usage: undefined,
       costUsd: undefined,
       durationMs: undefined,
@@ -180,6 +186,9 @@ function apply(turn: ShownTurn, event: Event): void {
       if (turn.status === 'waiting' && waitingCalls(turn).length === 0) turn.status = 'active'
       return
     }
+    case 'session.compacted':
+      turn.isSummary = true
+      return
     case 'turn.completed':
       end(turn, {
         status: 'completed',
@@ -189,7 +198,7 @@ function apply(turn: ShownTurn, event: Event): void {
       })
       return
     case 'turn.failed':
-      end(turn, { status: 'failed', error: event.data.error })
+      end(turn, { status: 'failed', error: event.data.error, errorCode: event.data.error_code ?? undefined })
       return
     case 'turn.cancelled':
       end(turn, { status: 'cancelled', error: event.data.reason ?? undefined })

@@ -9,6 +9,8 @@ import { noticeTakeovers } from './takeovers.ts'
 /** Number of turns loaded at once. */
 const TURNS = 20
 const EVENTS = 1000
+/** Pages of earlier turns that are loaded for a turn which an address names. */
+const MAX_PAGES = 20
 /** Number of turns above which an open session drops the older half, which can be loaded again. */
 const MAX_TURNS = 1000
 const DELTAS = ['output.message.delta', 'reason.thinking.delta'] as const
@@ -31,6 +33,8 @@ export type Live = {
   isConnected: Signal<boolean>
   /** Loads earlier turns. */
   loadEarlier(): Promise<void>
+  /** Loads earlier turns until one of them is loaded, or too many are. */
+  loadBackTo(turnId: string): Promise<void>
   /** Loads the session unless loaded, and follows it until the returned function is called. */
   start(): () => void
 }
@@ -166,6 +170,11 @@ export function openSession(sessionId: string): Live {
     draw()
   }
 
+  const loadBackTo = async (turnId: string) => {
+    const isLoaded = () => conversation.turns.some(({ id }) => id === turnId)
+    for (let page = 0; page < MAX_PAGES && hasEarlier.value && !isLoaded(); page++) await loadEarlier()
+  }
+
   const start = () => {
     const stopped = new AbortController()
     follow(stopped.signal).catch((problem: unknown) => {
@@ -176,7 +185,7 @@ export function openSession(sessionId: string): Live {
     })
     return () => stopped.abort()
   }
-  return { shown, state, error, hasEarlier, isConnected, takeovers, loadEarlier, start }
+  return { shown, state, error, hasEarlier, isConnected, takeovers, loadEarlier, loadBackTo, start }
 }
 
 const bySequence = (a: Event, b: Event): number => (a.sequence ?? 0) - (b.sequence ?? 0)

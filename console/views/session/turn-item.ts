@@ -1,4 +1,5 @@
-import type { Message, Takeover } from 'agent-session-client'
+import type { Message, Session, Takeover } from 'agent-session-client'
+import { costOf } from '../../parts/cost.ts'
 import { durationOf } from '../../parts/duration.ts'
 import { Icon } from '../../parts/icon.ts'
 import { LongText } from '../../parts/long-text.ts'
@@ -8,18 +9,30 @@ import { Pictures } from '../../parts/pictures.ts'
 import { byProcess, wentOn } from '../../parts/takeover.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
-import { html, useMemo, type VNode } from '../../ui.ts'
+import { html, useMemo, useState, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
 import { type Part, type ShownTurn, textOf } from './conversation.ts'
+import { EditMessage } from './edit-message.ts'
 import { Tool } from './tool-call.ts'
+import { TurnActions } from './turn-actions.ts'
+import { TurnAdvice } from './turn-error.ts'
 
-type Props = { sessionId: string; turn: ShownTurn; version: number; takeovers: Takeover[] | undefined }
+type Props = {
+  sessionId: string
+  session: Session | undefined
+  turn: ShownTurn
+  version: number
+  /** Address of the comparison with the run that this one repeats. */
+  comparison: string | undefined
+  takeovers: Takeover[] | undefined
+}
 
 /** Number of takeovers that a turn tells of. Its timeline has the others. */
 const TOLD = 3
 
-/** One turn: its message, its parts and its state. */
-export function Turn({ sessionId, turn, version, takeovers }: Props): VNode {
+/** One turn: its message, its parts, its state and its actions. */
+export function Turn({ sessionId, session, turn, version, comparison, takeovers }: Props): VNode {
+  const [isEditing, setEditing] = useState(false)
   const cancel = async () => {
     await api.turns.cancel({ session_id: sessionId, turn_id: turn.id })
     lookAgain()
@@ -27,21 +40,28 @@ export function Turn({ sessionId, turn, version, takeovers }: Props): VNode {
   // Unchanged turns are not redrawn.
   return useMemo(
     () => html`<article class="turn" id=${turn.id}>
-      ${turn.input && html`<${Said} message=${turn.input} />`}
+      ${
+        turn.input &&
+        (isEditing
+          ? html`<${EditMessage} sessionId=${sessionId} turnId=${turn.id} message=${turn.input} onClose=${() => setEditing(false)} />`
+          : html`<${Said} message=${turn.input} />`)
+      }
       ${turn.parts.map((part) => html`<${Shown} key=${part.key} sessionId=${sessionId} part=${part} />`)}
       ${byProcess(takeovers ?? [])
         .slice(-TOLD)
         .map((one) => html`<p class="quiet outcome" key=${one.taken_over_at} dir="auto">${wentOn(one)}</p>`)}
-      <p class="quiet outcome">
+      <div class="quiet outcome">
         <${Outcome} turn=${turn} />
+        ${turn.status === 'failed' && html`<${TurnAdvice} code=${turn.errorCode} error=${turn.error ?? ''} agentId=${session?.agent_id} />`}
         <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
         ${
           ['queued', 'active', 'waiting'].includes(turn.status) &&
           html`<${ActionButton} run=${cancel} fallback=${messageBox}>${turn.status === 'queued' ? 'Remove from the queue' : 'Stop'}<//>`
         }
-      </p>
+        <${TurnActions} sessionId=${sessionId} turn=${turn} comparison=${comparison} edit=${() => setEditing(true)} />
+      </div>
     </article>`,
-    [sessionId, turn, version, takeovers],
+    [sessionId, session?.agent_id, turn, version, comparison, takeovers, isEditing],
   )
 }
 
@@ -60,11 +80,7 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
   if (status === 'failed') return html`<strong class="problem" dir="auto">Failed: ${error}</strong>`
   if (status === 'cancelled') return html`<span dir="auto">${cancelledText(error)}</span>`
   const tokens = usage && `${(usage.input_tokens + usage.output_tokens).toLocaleString()} tokens`
-  return [
-    durationMs !== undefined && durationOf(durationMs),
-    tokens,
-    costUsd && (costUsd === '0' ? '$0' : `$${Number(costUsd).toFixed(4)}`),
-  ]
+  return [durationMs !== undefined && durationOf(durationMs), tokens, costUsd && costOf(costUsd)]
     .filter(Boolean)
     .join(' · ')
 }
