@@ -177,6 +177,10 @@ describePages('a turn', () => {
     const address = decodeURIComponent((await comparison.getAttribute('href')) ?? '')
     expect(address).toBe(`#/compare?a=${id}/${first?.id}&b=${edited}/${own?.id}`)
     await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'Actions for this session' }).click()
+    await page.getByRole('menuitem', { name: 'Summarise' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Summarise' }).click()
+    await page.getByText('Summary, which the model reads').waitFor()
 
     await page.getByRole('link', { name: 'Trip' }).click()
     await page.getByRole('button', { name: 'Try again' }).click()

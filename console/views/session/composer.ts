@@ -155,7 +155,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
     <p class="quiet" role="status">${state.result}</p>
     <div class="actions">
       <button class="primary" aria-disabled=${state.isSending}>Send</button>
-      ${isBusy && html`<${BusyChoice} value=${onBusy} isWaiting=${isWaiting} queued=${queued} choose=${(value: OnBusy) => change({ onBusy: value })} />`}
+      ${isBusy && (!isWaiting || text !== '') && html`<${BusyChoice} value=${onBusy} isWaiting=${isWaiting} queued=${queued} choose=${(value: OnBusy) => change({ onBusy: value })} />`}
       <label class="button file">Add images
         <input class="unseen" type="file" multiple accept="image/png,image/jpeg,image/gif,image/webp" onChange=${choose} /></label>
     </div>

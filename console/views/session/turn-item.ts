@@ -44,7 +44,7 @@ export function Turn({ sessionId, session, turn, version, comparison, takeovers 
         turn.input &&
         (isEditing
           ? html`<${EditMessage} sessionId=${sessionId} turnId=${turn.id} message=${turn.input} onClose=${() => setEditing(false)} />`
-          : html`<${Said} message=${turn.input} />`)
+          : html`<${Said} message=${turn.input} isSummary=${turn.isSummary} />`)
       }
       ${turn.parts.map((part) => html`<${Shown} key=${part.key} sessionId=${sessionId} part=${part} />`)}
       ${byProcess(takeovers ?? [])
@@ -85,9 +85,11 @@ function Outcome({ turn }: { turn: ShownTurn }): VNode | string {
     .join(' · ')
 }
 
-const Said = ({ message }: { message: Message }): VNode => html`<div class="said">
-  <${LongText} className="typed" text=${textOf(message.content)} label="User input" /><${Pictures} content=${message.content} />
-</div>`
+function Said({ message, isSummary = false }: { message: Message; isSummary?: boolean }): VNode {
+  const text = html`<${LongText} className="typed" text=${textOf(message.content)} label="User input" /><${Pictures} content=${message.content} />`
+  if (!isSummary) return html`<div class="said">${text}</div>`
+  return html`<details class="quiet"><summary>Summary, which the model reads in place of what is above</summary>${text}</details>`
+}
 
 /** Says that a model call failed, in the past tense once another attempt has begun. */
 function retryText({ count, error, isOver }: Extract<Part, { type: 'retry' }>): string {
