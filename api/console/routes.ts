@@ -23,7 +23,7 @@ export function addConsole(router: Router, options: ConsoleOptions): void {
     ctx.set('Cache-Control', 'no-cache')
     ctx.set('Referrer-Policy', 'no-referrer')
     ctx.type = 'text/html'
-    ctx.body = html
+    await send(ctx, 'page', Buffer.from(html))
   })
   router.get('/console/files/:name', async (ctx) => {
     const name = String(ctx.params.name)
