@@ -127,6 +127,7 @@ describePages('runs', () => {
     await answer('B').getByText('Seven boats').waitFor()
     expect(await answer('A').locator('del').allTextContents()).toEqual(['Three', 'ships'])
     expect(await answer('B').locator('ins').allTextContents()).toEqual(['Seven', 'boats'])
+    await page.getByRole('region', { name: 'Message of run A' }).getByText('Count the ships').waitFor()
     const tools = page.getByRole('region', { name: 'Tools of run B' })
     await tools.getByText('only here').waitFor()
     await page.getByRole('row', { name: 'Model llmsim-script llmsim-script' }).waitFor()
@@ -142,7 +143,7 @@ describePages('runs', () => {
     expect(page.url()).toContain(fork)
     await page.getByText('Seven boats today.').waitFor()
     await page.goto(`${api.url}/console#/compare?a=${ships}/turn_${'0'.repeat(32)}&b=x/y`)
-    await page.getByText('There is no such run').first().waitFor()
+    await page.getByText('There is no such run').nth(1).waitFor()
   })
 })
 

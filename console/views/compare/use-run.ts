@@ -1,14 +1,14 @@
-import type { Event, Session, Turn } from 'agent-session-client'
-import { isNotFound, useEvery, useLoad } from '../../load.ts'
+import { ApiError, type Event, type Session, type Turn } from 'agent-session-client'
+import { useEvery, useLoad } from '../../load.ts'
 import type { RunPlace } from '../../parts/compare-link.ts'
 import { isUnfinished } from '../../parts/run-time.ts'
-import { api, sessionOf } from '../../service.ts'
-import { useEffect, useState } from '../../ui.ts'
-import { type Call, createConversation, NOT_SHOWN, textOf } from '../session/conversation.ts'
+import { api, readAnywhere } from '../../service.ts'
+import { useRef } from '../../ui.ts'
+import { type Call, type Conversation, createConversation, NOT_SHOWN, textOf } from '../session/conversation.ts'
 
-/** Interval between reads of a run that has not ended, and of drawing its events. */
+/** Interval between reads of a run that has not ended. Two streams would take connections from other tabs. */
 const LOOK_MS = 3000
-const DRAW_MS = 200
+const PAGE = 500
 const LEFT_OUT: Event['type'][] = [...NOT_SHOWN, 'output.message.delta', 'reason.thinking.delta']
 
 /** What a run did, as its events say. */
@@ -18,54 +18,60 @@ export type Run = { turn: Turn | undefined; session: Session | undefined; told: 
 const NOTHING: Told = { message: '', answer: '', calls: [], models: [] }
 const MISSING = new Error('There is no such run, or it has been deleted.')
 
-/** Reads a run and follows it to its end. */
-export function useRun({ sessionId, turnId }: RunPlace): Run {
+/** Events that have been read. */
+type Read = { conversation: Conversation; models: Set<string>; last: string | undefined }
+
+/** Reads a run, again and again until its end. */
+export function useRun(place: RunPlace): Run {
+  const { sessionId, turnId } = place
+  const read = useRef<Read>({ conversation: createConversation(), models: new Set(), last: undefined }).current
   const { value, error, refresh } = useLoad(async () => {
-    const [turn, session] = await Promise.all([
+    const [session, turn] = await Promise.all([
+      readAnywhere(`/v1/sessions/${encodeURIComponent(sessionId)}`, () => api.sessions.get({ session_id: sessionId })),
       api.turns.get({ session_id: sessionId, turn_id: turnId }),
-      api.sessions.get({ session_id: sessionId }),
     ])
-    return { turn, session }
+    // After the turn, so that the events of an ended one are complete.
+    await readEvents(place, read)
+    return { turn, session, told: toldOf(read) }
   }, [sessionId, turnId])
-  const isRunning = value !== undefined && isUnfinished(value.turn)
-  useEvery(LOOK_MS, () => isRunning && refresh())
-  const told = useTold({ sessionId, turnId }, value !== undefined)
-  return { turn: value?.turn, session: value?.session, told, error: isNotFound(error) ? MISSING : error }
+  useEvery(LOOK_MS, () => value !== undefined && isUnfinished(value.turn) && refresh())
+  const isMissing = error instanceof ApiError && (error.status === 404 || error.status === 400)
+  return {
+    turn: value?.turn,
+    session: value?.session,
+    told: value?.told ?? NOTHING,
+    error: isMissing ? MISSING : error,
+  }
 }
 
-function useTold({ sessionId, turnId }: RunPlace, isThere: boolean): Told {
-  const [told, setTold] = useState(NOTHING)
-  useEffect(() => {
-    if (!isThere) return
-    const closed = new AbortController()
-    const { signal } = closed
-    const models = new Set<string>()
-    const conversation = createConversation()
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const draw = () => {
-      timer = undefined
-      setTold({ ...toldOf(conversation.turns[0]), models: [...models] })
+/** Reads the events that have come since the last time. */
+async function readEvents({ sessionId, turnId }: RunPlace, read: Read): Promise<void> {
+  for (;;) {
+    const { data } = await api.events.list({
+      session_id: sessionId,
+      turn_id: turnId,
+      exclude: LEFT_OUT,
+      since_id: read.last,
+      limit: PAGE,
+    })
+    for (const event of data) {
+      if (event.type === 'reason.started' && event.data.metadata) read.models.add(event.data.metadata.model)
+      read.conversation.take(event)
+      read.last = event.id
     }
-    const read = async () => {
-      for await (const event of sessionOf(sessionId).events({ turn_id: turnId, exclude: LEFT_OUT, signal })) {
-        if (event.type === 'reason.started' && event.data.metadata) models.add(event.data.metadata.model)
-        conversation.take(event)
-        timer ??= setTimeout(draw, DRAW_MS)
-      }
-    }
-    // What has come so far stays; the error of the turn itself is shown.
-    read().catch(() => {})
-    return () => {
-      closed.abort()
-      clearTimeout(timer)
-    }
-  }, [sessionId, turnId, isThere])
-  return told
+    if (data.length < PAGE) return
+  }
 }
 
-function toldOf(turn: ReturnType<typeof createConversation>['turns'][number] | undefined): Omit<Told, 'models'> {
+function toldOf({ conversation, models }: Read): Told {
+  const [turn] = conversation.turns
   if (turn === undefined) return NOTHING
   const answers = turn.parts.flatMap((part) => (part.type === 'answer' && part.text !== '' ? [part.text] : []))
   const calls = turn.parts.flatMap((part) => (part.type === 'calls' ? part.calls : []))
-  return { message: textOf(turn.input?.content ?? []), answer: answers.join('\n\n'), calls }
+  return {
+    message: textOf(turn.input?.content ?? []),
+    answer: answers.join('\n\n'),
+    calls: [...calls],
+    models: [...models],
+  }
 }
