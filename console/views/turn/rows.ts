@@ -10,10 +10,11 @@ export function rowsOf(spans: Span[]): Row[] {
     spans.filter(({ kind }) => kind === 'model'),
     ({ key }) => stepOf(key),
   )
+  const keys = new Set(spans.map(({ key }) => key))
   return spans.flatMap((span) => {
     const [only, ...others] = attempts.get(stepOf(span.key)) ?? []
     const isAlone = only !== undefined && others.length === 0
-    if (span.kind === 'model' && isAlone && spans.some(({ key }) => key === stepOf(span.key))) return []
+    if (span.kind === 'model' && isAlone && keys.has(stepOf(span.key))) return []
     if (span.kind !== 'reason' || !isAlone) return [{ span, keys: [span.key] }]
     return [{ span: together(span, only), keys: [only.key, span.key] }]
   })

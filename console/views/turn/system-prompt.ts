@@ -20,11 +20,11 @@ function Prompt({ turn }: { turn: Turn }): VNode {
     <p class="quiet">${
       value.isComposed
         ? `Composed from version ${turn.agent_version} of the agent. Instructions that its capabilities add are the current ones.`
-        : `Prompt of version ${turn.agent_version} of the agent, without the instructions that its capabilities add: one of them is missing.`
+        : `Prompt of version ${turn.agent_version} of the agent, without the instructions that its capabilities add: one of them cannot be read.`
     }</p>`
 }
 
-/** Composes the prompt again as models get it. A capability that was deleted meanwhile makes that impossible. */
+/** Composes the prompt again as models get it. A capability that can no longer be used makes that impossible. */
 async function readPrompt({
   session_id,
   agent_id,
@@ -32,10 +32,11 @@ async function readPrompt({
 }: Turn): Promise<{ text: string; isComposed: boolean }> {
   const path = { agent_id: agent_id ?? '', version: agent_version ?? 1 }
   const [version, session] = await Promise.all([api.agents.getAgentVersion(path), api.sessions.get({ session_id })])
-  const { system_prompt, tools } = version
-  const capabilities = [...version.capabilities, ...session.capabilities].map(({ ref, config }) => ({ ref, config }))
+  const { system_prompt } = version
+  const named = [...version.capabilities, ...session.capabilities].filter(({ missing }) => !missing)
+  const capabilities = named.map(({ ref, config }) => ({ ref, config }))
   try {
-    const preview = await api.agents.preview({ system_prompt, tools, capabilities })
+    const preview = await api.agents.preview({ system_prompt, capabilities })
     return { text: preview.system_prompt, isComposed: true }
   } catch {
     return { text: system_prompt, isComposed: false }
