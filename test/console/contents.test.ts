@@ -94,7 +94,7 @@ describePages('what a session holds', () => {
 
     await page.getByRole('link', { name: 'Storage' }).click()
     await page.getByText('blue').waitFor()
-    await page.getByText('TOKEN').waitFor()
+    await page.getByText('TOKEN', { exact: true }).waitFor()
     expect(await page.getByText('never shown').count()).toBe(0)
     await opened.expectAccessible()
     expect((await call(api, 'GET', `/v1/sessions/${id}/databases`)).body.data).toHaveLength(1)

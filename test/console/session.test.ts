@@ -117,6 +117,8 @@ describePages('a conversation', () => {
       await page.getByRole('group', { name: 'Arguments of ask_user' }).getByText('Which <b>colour</b>?').waitFor()
       await page.getByRole('button', { name: 'Approve' }).waitFor()
     }
+    // Nothing is half behind the bar at the top, which counts as a small target.
+    await other.page.evaluate('scrollTo(0, 0)')
     await other.expectAccessible()
     await one.page.getByLabel('Result of ask_user').last().fill('blue')
     await other.page.getByLabel('Result of ask_user').last().fill('red')

@@ -94,7 +94,9 @@ describePages('the list of sessions', () => {
   it('pins, renames and deletes by the menu of a row, and leads there and back in a narrow window', async () => {
     const api = await newOrganization()
     const id = await createSession(api, { name: LONG }, { title: 'One', tags: ['monthly', LONG] })
-    await createSession(api, {}, { title: 'Two' })
+    const other = await createScriptedSession(api, [{ text: 'Much was said.' }], {}, { title: 'Two' })
+    await post(api, other)
+    await waitUntilIdle(api, other)
     const shown = await open(api, '#/sessions', { size: 'narrow' })
     const { page } = shown
     const choose = async (name: string) => {
@@ -122,6 +124,14 @@ describePages('the list of sessions', () => {
     await page.getByRole('link', { name: 'One more' }).waitFor({ state: 'detached' })
     await shown.expectAccessible()
     expect((await call(api, 'GET', `/v1/sessions/${id}`)).status).toBe(404)
+
+    await page.getByRole('link', { name: 'Two' }).click()
+    await page.getByText('Much was said.').waitFor()
+    await page.getByRole('button', { name: 'Actions for this session' }).click()
+    await page.getByRole('menuitem', { name: 'Summarise' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Summarise' }).click()
+    await page.getByText('Summary, which the model reads').waitFor()
+    await shown.expectAccessible()
   })
 
   it('says what a session is while there is none, and starts one with an agent of many', async () => {
@@ -177,11 +187,6 @@ describePages('a turn', () => {
     const address = decodeURIComponent((await comparison.getAttribute('href')) ?? '')
     expect(address).toBe(`#/compare?a=${id}/${first?.id}&b=${edited}/${own?.id}`)
     await page.keyboard.press('Escape')
-    await page.getByRole('button', { name: 'Actions for this session' }).click()
-    await page.getByRole('menuitem', { name: 'Summarise' }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Summarise' }).click()
-    await page.getByText('Summary, which the model reads').waitFor()
-
     await page.getByRole('link', { name: 'Trip' }).click()
     await page.getByRole('button', { name: 'Try again' }).click()
     const again = await waitFor(async () => !page.url().includes(edited) && isFork(), 'the fork of the failed turn')

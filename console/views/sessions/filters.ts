@@ -68,7 +68,7 @@ export function Search({ filter, change }: Props): VNode {
     event.preventDefault()
     search()
   }
-  return html`<form role="search" class="search" onSubmit=${submit}>
+  return html`<form role="search" aria-label="Search sessions" class="search" onSubmit=${submit}>
     <label class="unseen" for="search">Search sessions</label>
     <input id="search" ref=${box} type="search" maxlength="256" defaultValue=${filter.search} placeholder="Search" autocomplete="off" dir="auto" onInput=${type} />
   </form>`
