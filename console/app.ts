@@ -1,5 +1,6 @@
 import { useLoad } from './load.ts'
 import { Navigation } from './navigation.ts'
+import { Overlays } from './overlays.ts'
 import { Questions } from './parts/dialog.ts'
 import { Lazy, Loading } from './parts/lazy.ts'
 import { Notices } from './parts/notice.ts'
@@ -50,7 +51,8 @@ function Frame(): VNode {
   return html`
     <${Skip} />
     <${Navigation} current=${place?.under ?? first} />
-    ${place ? html`<${Content} key=${place.path} place=${place} />` : html`<${Page} title="Nothing here"><${Quiet}>There is no such page.<//><//>`}`
+    ${place ? html`<${Content} key=${place.path} place=${place} />` : html`<${Page} title="Nothing here"><${Quiet}>There is no such page.<//><//>`}
+    <${Overlays} />`
 }
 
 const Skip = (): VNode => html`<a class="skip" href="#main" onClick=${skip}>Skip to the content</a>`

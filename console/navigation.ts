@@ -1,4 +1,5 @@
 import { useEvery, useLoad } from './load.ts'
+import { SearchButton } from './overlays.ts'
 import { Icon } from './parts/icon.ts'
 import { Menu } from './parts/menu.ts'
 import { GROUPS } from './places.ts'
@@ -17,6 +18,7 @@ export function Navigation({ current }: { current: string }): VNode {
   return html`<nav class="side" aria-label="Console">
     <div class="side-head">
       <a class="brand" href=${link('agents')}><${Mark} /><span>Agent Sessions</span></a>
+      ${user.value && html`<${SearchButton} />`}
       <button type="button" class="menu-button" aria-expanded=${isOpen} aria-controls="places" onClick=${() => setOpen(!isOpen)}><${Icon} name="menu" />Menu</button>
     </div>
     <div id="places" class="places" data-open=${isOpen}>
