@@ -72,5 +72,5 @@ export function Overlays(): VNode | null {
 
 /** Button that opens the palette. On phones it is an icon. */
 export const SearchButton = (): VNode =>
-  html`<button type="button" class="search-button" aria-label="Search" aria-keyshortcuts="Control+K Meta+K" onClick=${openPalette}>
-    <${Icon} name="search" /><span>Search…</span><kbd>${PALETTE_KEY}</kbd></button>`
+  html`<button type="button" class="search-button" aria-keyshortcuts="Control+K Meta+K" onClick=${openPalette}>
+    <${Icon} name="search" /><span>Search…</span><kbd aria-hidden="true">${PALETTE_KEY}</kbd></button>`

@@ -125,7 +125,7 @@ export const llmProviderEndpoints = group(
       at: '/{provider_id}/sync-models',
       summary: "Updates the discovered models from the provider's own list",
       description:
-        '502 with the reason if the provider does not answer. A discovered model that is missing from the list becomes stale: ' +
+        '502 with the reason if the provider does not answer, and with the field api_key if it refuses its key. A discovered model that is missing from the list becomes stale: ' +
         'it is hidden, and keeps working where it is named.',
       params,
       responses: { 200: ModelSync },

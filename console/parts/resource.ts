@@ -48,6 +48,10 @@ export type Resource<T> = {
   /** Initial values of the form for a new resource. */
   defaults?: Values
   create?(values: Values): Promise<T>
+  /** Page that makes a new resource, in place of the form. */
+  New?(): VNode
+  /** Which resources a list shows only on request, and the label of the box for them. */
+  hidden?: { label: string; isHidden(item: T): boolean }
   /** Receives only the changed values. */
   update?(item: T, changes: Values): Promise<unknown>
   remove?: Action<T> & { question(item: T): string }
@@ -63,19 +67,22 @@ export type Resource<T> = {
 export function ResourceView({ resource }: { resource: Resource<any> }): VNode {
   const id = route.value.path[1]
   if (id === undefined) return html`<${List} resource=${resource} />`
-  if (id === 'new') return html`<${Create} resource=${resource} />`
+  if (id === 'new') return html`<${resource.New ?? Create} resource=${resource} />`
   return html`<${Edit} key=${id} id=${id} resource=${resource} />`
 }
 
 function List<T>({ resource }: { resource: Resource<T> }): VNode {
   const { path, title, one, about, columns, mayWrite = () => true } = resource
   const { value: items, error, reload } = useLoad(resource.list, [path])
+  const { shown, Choice } = useChoice(resource, items)
   const isEditable = resource.update !== undefined || resource.Detail !== undefined
   const nameCell = (item: T) => {
     const name = resource.nameOf(item)
-    return isEditable ? html`<a href=${link(path, resource.idOf(item))}>${name}</a>` : name
+    return isEditable
+      ? html`<a class="clamp" href=${link(path, resource.idOf(item))}>${name}</a>`
+      : html`<span class="clamp">${name}</span>`
   }
-  const canCreate = resource.create !== undefined && mayWrite()
+  const canCreate = (resource.create ?? resource.New) !== undefined && mayWrite()
   const create =
     canCreate && html`<a class="button primary" href=${link(path, 'new')}><${Icon} name="plus" />New ${one}</a>`
   const purpose = typeof about === 'function' ? about() : about
@@ -84,9 +91,10 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
     ${resource.Tabs && html`<${resource.Tabs} />`}
     ${purpose && items?.length !== 0 && html`<${Quiet}>${purpose}<//>`}
     <${Problem} error=${error} />
+    ${Choice}
     ${
       (items !== undefined || error === undefined) &&
-      html`<${Table} items=${items} keyOf=${resource.idOf} columns=${[{ title: 'Name', cell: nameCell }, ...columns]} none=${none}
+      html`<${Table} items=${shown} keyOf=${resource.idOf} columns=${[{ title: 'Name', cell: nameCell }, ...columns]} none=${items?.length === 0 ? none : 'Nothing matches.'}
       actions=${(item: T) => html`<${Menu} label=${`Actions for ${resource.nameOf(item)}`} items=${menuOf(resource, item, reload, reload)} />`} />`
     }
   <//>`
@@ -94,6 +102,32 @@ function List<T>({ resource }: { resource: Resource<T> }): VNode {
 
 /** Returns a title as it is in the middle of a sentence. Abbreviations keep their capitals. */
 const inSentence = (title: string): string => title.replace(/^[A-Z](?=[a-z])/, (first) => first.toLowerCase())
+
+/** Length from which a list can be searched. */
+const LONG_LIST = 12
+
+/** Lets the user search a long list, and show resources that are hidden at first. */
+function useChoice<T>(
+  resource: Resource<T>,
+  items: T[] | undefined,
+): { shown: T[] | undefined; Choice: VNode | false } {
+  const { hidden, nameOf, idOf } = resource
+  const [isAll, setAll] = useState(false)
+  const [text, setText] = useState('')
+  const isWanted = (item: T) =>
+    (isAll || !hidden?.isHidden(item)) &&
+    `${nameOf(item)} ${idOf(item)}`.toLowerCase().includes(text.trim().toLowerCase())
+  const count = hidden === undefined ? 0 : (items?.filter(hidden.isHidden).length ?? 0)
+  const isLong = items !== undefined && items.length >= LONG_LIST
+  const type = (event: Event) => setText((event.target as HTMLInputElement).value)
+  const Choice =
+    (isLong || count > 0) &&
+    html`<div class="filters">
+      ${isLong && html`<input type="search" aria-label="Search" placeholder="Search" value=${text} onInput=${type} />`}
+      ${hidden && count > 0 && html`<label class="check"><input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} /> ${hidden.label} (${count})</label>`}
+    </div>`
+  return { shown: items?.filter(isWanted), Choice }
+}
 
 /** Returns the actions on a resource that its user may take. */
 function menuOf<T>(resource: Resource<T>, item: T, onDone: () => void, onRemoved: () => void): MenuItem[] {

@@ -45,7 +45,8 @@ export const noSession = () => new DomainError('not_found', 'Session not found',
 export const unauthenticated = (message: string) => new DomainError('unauthenticated', message)
 export const forbidden = (message: string) => new DomainError('forbidden', message)
 /** Reports the failure of another service that this one called. */
-export const badGateway = (message: string) => new DomainError('bad_gateway', message)
+export const badGateway = (message: string, field?: string) =>
+  new DomainError('bad_gateway', message, field === undefined ? {} : { field })
 export const conflict = (message: string, code?: ErrorCode) => new DomainError('conflict', message, code && { code })
 export const quotaExceeded = (message: string) => conflict(message, 'quota_exceeded')
 export const tooMany = (message: string, retryAfterSeconds: number) =>

@@ -1,5 +1,5 @@
 import type { ProviderId } from '../../../contract/kit/ids.ts'
-import type { ModelSync } from '../../../contract/llm-providers.ts'
+import type { LlmProviderType, ModelSync } from '../../../contract/llm-providers.ts'
 import { createFairQueue } from '../../../lib/fair-queue.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { Actor } from '../../kit/actor.ts'
@@ -64,9 +64,14 @@ async function readList(deps: Deps, { organizationId }: Actor, found: FoundProvi
   } catch (error) {
     if (error instanceof UnreadableSecret && error.isDamaged) throw conflict(damagedKey(provider))
     if (error instanceof SecretRefused) throw conflict(error.message)
-    throw error instanceof ModelError ? badGateway(error.message) : error
+    if (!(error instanceof ModelError)) throw error
+    throw badGateway(error.message, isAboutKey(error, provider.type) ? 'api_key' : undefined)
   }
 }
+
+/** Reports whether a provider has refused its key. Gemini answers 400, though a list has nothing else to refuse. */
+const isAboutKey = ({ status = 0 }: ModelError, type: LlmProviderType): boolean =>
+  [401, 403, ...(type === 'gemini' ? [400] : [])].includes(status)
 
 const record = (
   deps: Deps,

@@ -297,6 +297,11 @@ describe('an error', () => {
       retryable: true,
       cause: undefined,
     })
+    const lost = { fetch: () => Promise.reject(Object.assign(new Error(), { code: 'EAI_AGAIN' })) }
+    expect(await failure('openai', { ...lost, baseUrl: undefined })).toMatchObject({
+      message: 'The address of Acme was not found. Can this service reach the internet?',
+    })
+    expect((await failure('openai', lost)).message).toMatch(/^The address of Acme was not found. Is its base URL/)
     const badKey = await failure('openai', { apiKey: `${API_KEY}\n1` })
     expect(badKey.message).not.toContain('secret')
     expect(await failure('openai', { baseUrl: 'acme' })).toMatchObject({

@@ -35,7 +35,7 @@ export function toModelError(error: unknown, provider: Provider): ModelError {
     return new ModelError(message, { ownWords, retryable: false })
   }
   // An API error without such a status comes from the connection, as do errors of the runtime.
-  if (APICallError.isInstance(error) || !isUnreadable(error)) return connectionError(error, providerName)
+  if (APICallError.isInstance(error) || !isUnreadable(error)) return connectionError(error, provider)
   return new ModelError(`${providerName} sent an answer that cannot be read.`, { retryable: true })
 }
 

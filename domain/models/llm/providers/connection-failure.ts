@@ -1,13 +1,20 @@
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
 import { ModelError } from '../model.ts'
 import { toModelFailure } from '../outgoing-failure.ts'
+import { PUBLIC_URLS } from './public-urls.ts'
+
+export type Called = { providerName: string; baseUrl: string }
 
 const MAX_CAUSES = 5
 
+/** Returns what may be wrong with an address that was not found: nobody has entered a provider's own. */
+const doubtAbout = (baseUrl: string): string =>
+  Object.values(PUBLIC_URLS).includes(baseUrl) ? 'Can this service reach the internet?' : 'Is its base URL right?'
+
 /** Sentences for the codes of Node.js, OpenSSL, undici and zlib. Their own messages contain addresses and jargon. */
-const CONNECTION_FAILURES: [codes: RegExp, sentence: (name: string) => string][] = [
+const CONNECTION_FAILURES: [codes: RegExp, sentence: (name: string, baseUrl: string) => string][] = [
   [/^ECONNREFUSED$/, (name) => `${name} refused the connection. Is its base URL right, and does it run?`],
-  [/^(ENOTFOUND|EAI_\w+)$/, (name) => `The address of ${name} was not found. Is its base URL right?`],
+  [/^(ENOTFOUND|EAI_\w+)$/, (name, baseUrl) => `The address of ${name} was not found. ${doubtAbout(baseUrl)}`],
   [/^(ETIMEDOUT|UND_ERR_\w+_TIMEOUT)$/, (name) => `${name} did not answer in time.`],
   [/^(EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN)$/, (name) => `${name} cannot be reached over the network.`],
   [/^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/, (name) => `The connection to ${name} broke off.`],
@@ -18,10 +25,10 @@ const CONNECTION_FAILURES: [codes: RegExp, sentence: (name: string) => string][]
 ]
 
 /** Converts an error of the connection. Drops its message, which may quote an address or a header. */
-export function connectionError(error: unknown, providerName: string): ModelError {
+export function connectionError(error: unknown, { providerName, baseUrl }: Called): ModelError {
   const marks = marksOf(error)
   const known = CONNECTION_FAILURES.find(([codes]) => marks.some((mark) => codes.test(mark)))
-  if (known !== undefined) return new ModelError(known[1](providerName), { retryable: true })
+  if (known !== undefined) return new ModelError(known[1](providerName, baseUrl), { retryable: true })
   const refused = causesOf(error).find((cause) => cause instanceof OutgoingError)
   if (refused !== undefined) return toModelFailure(refused)
   return new ModelError(`The connection to ${providerName} failed.`, { retryable: true })

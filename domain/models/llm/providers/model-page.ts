@@ -104,7 +104,7 @@ const noList = ({ providerName }: ListSource) =>
     retryable: false,
   })
 
-function connectionFailure(error: unknown, { providerName, signal }: ListSource): ModelError {
-  signal.throwIfAborted()
-  return connectionError(error, providerName)
+function connectionFailure(error: unknown, source: ListSource): ModelError {
+  source.signal.throwIfAborted()
+  return connectionError(error, source)
 }
