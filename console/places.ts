@@ -44,7 +44,7 @@ export const GROUPS: { title: string; places: Place[] }[] = [
         load: () => import('./views/compare/compare.ts'),
       },
       { path: 'inbox', title: 'Inbox', icon: 'inbox', load: () => import('./views/inbox.ts') },
-      { path: 'schedules', title: 'Schedules', icon: 'schedule', load: () => import('./views/schedules.ts') },
+      { path: 'schedules', title: 'Schedules', icon: 'schedule', load: () => import('./views/schedules/schedules.ts') },
     ],
   },
   {

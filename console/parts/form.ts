@@ -26,6 +26,18 @@ export type Field = {
   rows?: number
   /** Value of an empty entry, if the service takes null for "unchanged". */
   empty?: unknown
+  /** Draws the whole entry, in place of the kind's own. */
+  Entry?(props: EntryProps): VNode
+  /** Whether it is among the entries that are folded away at first. */
+  isMore?: boolean
+}
+
+/** `common` are the attributes of the input whose value is read. `notes` are the hint and the error. */
+export type EntryProps = {
+  common: { id: string; name: string } & Record<string, unknown>
+  label: string
+  value: unknown
+  notes: VNode
 }
 
 /** Values by the names of their fields. An empty entry is null unless its field sets `empty`. */
@@ -80,7 +92,11 @@ export function Form(props: Props): VNode {
   const [isDone, setDone] = useState(false)
   const element = useRef<HTMLFormElement>(null)
   // The entry may be far above the button, out of view.
-  useEffect(() => element.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [error])
+  useEffect(() => {
+    const invalid = element.current?.querySelector<HTMLElement>('[aria-invalid=true]')
+    invalid?.closest('details')?.setAttribute('open', '')
+    invalid?.focus()
+  }, [error])
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     if (isRunning.current) return
@@ -108,9 +124,12 @@ export function Form(props: Props): VNode {
   const entry = (field: Field) =>
     html`<${Entry} key=${field.name} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]}
       error=${wrong === field.name ? sentenceAt(field, error) : undefined} />`
-  if (isReadOnly) return html`<fieldset class="form field" disabled>${fields.map(entry)}</fieldset>`
+  const more = fields.filter(({ isMore }) => isMore)
+  const entries = html`${fields.filter(({ isMore }) => !isMore).map(entry)}
+    ${more.length > 0 && html`<details class="more"><summary>More</summary><div class="form">${more.map(entry)}</div></details>`}`
+  if (isReadOnly) return html`<fieldset class="form field" disabled>${entries}</fieldset>`
   return html`<form class="form" ref=${element} onSubmit=${submit} onInput=${() => setUnsaved(!isFleeting)}>
-    ${fields.map(entry)}
+    ${entries}
     ${children}
     ${error !== undefined && wrong === undefined && html`<p class="problem" role="alert">${sentenceOf(error)}</p>`}
     <div class="actions"><button class="primary" aria-disabled=${isBusy}>${action}</button>${others.map(
@@ -138,8 +157,13 @@ function sentenceAt({ name, path = name, label }: Field, error: unknown): string
   const sentence = sentenceOf(error)
   if (!(error instanceof ApiError)) return sentence
   // The path of a part of the value stays in the sentence.
-  return sentence.startsWith(`${path}: `) ? `${label} ${sentence.slice(path.length + 2)}` : sentence
+  if (!sentence.startsWith(`${path}: `)) return sentence
+  const rest = sentence.slice(path.length + 2)
+  return IS_ABOUT.test(rest) ? `${label} ${rest}` : `${rest.charAt(0).toUpperCase()}${rest.slice(1)}`
 }
+
+/** Words by which a sentence goes on about its field. */
+const IS_ABOUT = /^(must|is|are|has|have|can|cannot|may|needs?|does|was)\b/
 
 function Entry(props: { id: string; field: Field; value: unknown; error: string | undefined }): VNode {
   const { id, field, value, error } = props
@@ -160,6 +184,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
   const notes = html`
     ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}
     ${error && html`<p class="problem" role="alert" id=${`${id}-error`}>${error}</p>`}`
+  if (field.Entry) return html`<${field.Entry} common=${common} label=${label} value=${value} notes=${notes} />`
   if (kind === 'boolean') {
     return html`<div class="field">
       <label class="check"><input type="checkbox" ...${{ ...common, required: false }} defaultChecked=${value === true} />${label}</label>

@@ -1,6 +1,7 @@
 import { useLoad } from '../load.ts'
 import { go, link, route } from '../router.ts'
-import { html, useState, type VNode } from '../ui.ts'
+import { type ComponentChildren, html, useState, type VNode } from '../ui.ts'
+import { CopyId } from './copy.ts'
 import { Empty } from './empty.ts'
 import { changesOf, type Field, Form, givenOf, type Values } from './form.ts'
 import { Icon } from './icon.ts'
@@ -8,6 +9,7 @@ import { Menu, type MenuItem } from './menu.ts'
 import { ActionButton, Page, Problem, Quiet } from './page.ts'
 import { Skeleton } from './skeleton.ts'
 import { type Column, Table } from './table.ts'
+import { type Step, UseFromCode } from './use-from-code.ts'
 
 /** A sentence that `run` returns is shown. */
 type Action<T> = {
@@ -57,6 +59,12 @@ export type Resource<T> = {
   remove?: Action<T> & { question(item: T): string }
   /** Further actions on a resource. */
   actions?: Action<T>[]
+  /** Status of a resource, beside its name. */
+  badge?(item: T): ComponentChildren
+  /** Facts about a resource, below its name. */
+  facts?(item: T): ComponentChildren[]
+  /** Requests by which programs use a resource. */
+  steps?(item: T): Step[]
   /** Details of a resource, below its form. */
   Detail?(props: { item: T; reload(): void }): VNode
   /** Shown once after a creation, such as a secret. */
@@ -188,10 +196,20 @@ function Edit<T>({ resource, id }: { resource: Resource<T>; id: string }): VNode
   }
   const back = { title: resource.title, href: link(path) }
   const entries = item === undefined ? [] : menuOf(resource, item, loaded.reload, () => go(link(path)))
-  return html`<${Page} title=${item === undefined ? one : resource.nameOf(item)} back=${back} actions=${entries.map(
-    ({ label, run, question, isDangerous, icon }) =>
-      html`<${ActionButton} key=${label} icon=${icon} className=${isDangerous ? 'danger' : ''} question=${question} confirm=${label} run=${run}>${label}<//>`,
-  )}>
+  const actions = html`${item !== undefined && resource.steps && html`<${UseFromCode} steps=${resource.steps(item)} />`}
+    ${entries.map(
+      ({ label, run, question, isDangerous, icon }) =>
+        html`<${ActionButton} key=${label} icon=${icon} className=${isDangerous ? 'danger' : ''} question=${question} confirm=${label} run=${run}>${label}<//>`,
+    )}`
+  const head =
+    item === undefined
+      ? { title: one }
+      : {
+          title: resource.nameOf(item),
+          badge: resource.badge?.(item),
+          facts: [...(resource.facts?.(item) ?? []), html`<${CopyId} id=${id} />`],
+        }
+  return html`<${Page} ...${head} back=${back} actions=${actions}>
     <${Problem} error=${loaded.error} />
     ${item === undefined && loaded.error === undefined && html`<${Skeleton} />`}
     ${

@@ -5,7 +5,7 @@ import { Dialog } from './dialog.ts'
 import { Icon } from './icon.ts'
 
 /** Request that a program sends. `{id}` in a path is the id of the thing that the request before it has created. */
-type Step = { method: 'POST' | 'PATCH'; path: string; body: object }
+export type Step = { method: 'POST' | 'PATCH'; path: string; body: object }
 
 const LANGUAGES = { curl: curlOf, TypeScript: typeScriptOf, Python: pythonOf }
 type Language = keyof typeof LANGUAGES
