@@ -1,6 +1,7 @@
 import { useEvery, useLoad } from './load.ts'
 import { SearchButton } from './overlays.ts'
 import { Icon } from './parts/icon.ts'
+import { Mark } from './parts/mark.ts'
 import { Menu } from './parts/menu.ts'
 import { GROUPS } from './places.ts'
 import { go, link, route } from './router.ts'
@@ -35,11 +36,6 @@ export function Navigation({ current }: { current: string }): VNode {
     </div>
   </nav>`
 }
-
-/** Mark of the product: spans of a turn. The second was interrupted and went on. */
-const Mark = (): VNode => html`<svg class="mark" viewBox="0 0 24 24" aria-hidden="true">
-  <rect class="mark-ground" width="24" height="24" rx="6" />
-  <path d="M5 7.5h10M5 12h4M13 12h6M9 16.5h10" /></svg>`
 
 /** Interval between counts of waiting turns. */
 const LOOK_MS = 15_000

@@ -2,7 +2,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
-import type { Manifest } from '../api/console/site.ts'
+import { JOIN_STYLE, type Manifest } from '../api/console/site.ts'
 import { ROOT } from '../dev/development.ts'
 
 const folder = path.join(ROOT, 'console')
@@ -38,6 +38,9 @@ async function buildConsole(): Promise<void> {
     logLevel: 'warning',
   })
   await writeFile(path.join(outdir, 'manifest.json'), JSON.stringify(manifestOf(metafile)))
+  // The page of invitations is served without the console, too.
+  const join = { entryPoints: ['console/join.css'], outfile: path.join(outdir, JOIN_STYLE) }
+  await build({ absWorkingDir: ROOT, ...join, bundle: true, minify: true, logLevel: 'warning' })
   const icons = await readFile(path.join(folder, 'icons.svg'), 'utf8')
   await writeFile(path.join(outdir, 'icons.svg'), icons.replace(/>\s+</g, '><').trim())
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 
@@ -25,6 +26,10 @@ export type Asset = { type: string; content: Buffer }
 /** Served files of the console. Each asset is at `console/files/<its name>`, relative to the page. */
 export type Site = { html: string; policy: string; assets: Map<string, Asset> }
 
+/** Style of the page of invitations, which looks like the console. */
+export const JOIN_STYLE = 'join.css'
+export const readJoinStyle = (): string => readFileSync(new URL(JOIN_STYLE, DIST), 'utf8')
+
 const DIST = new URL('../../console/dist/', import.meta.url)
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
 
@@ -33,7 +38,8 @@ export async function readSite(options: ConsoleOptions): Promise<Site> {
   const assets = new Map<string, Asset>()
   for (const name of await readdir(DIST)) {
     const type = TYPES[extname(name)]
-    if (type !== undefined) assets.set(name, { type, content: await readFile(new URL(name, DIST)) })
+    if (type !== undefined && name !== JOIN_STYLE)
+      assets.set(name, { type, content: await readFile(new URL(name, DIST)) })
   }
   const manifest: Manifest = JSON.parse(await readFile(new URL('manifest.json', DIST), 'utf8'))
   const boot = bootScript(manifest)

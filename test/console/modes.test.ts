@@ -218,10 +218,11 @@ describePages('a member of several organizations', () => {
     const opened = await openConsole(url)
     const { page } = opened
     await page.goto(url + new URL(invited.body.url).pathname + new URL(invited.body.url).hash)
-    await page.getByRole('button', { name: 'Join' }).click()
+    await page.getByRole('button', { name: 'I have an account' }).click()
+    await opened.expectAccessible()
     await page.getByLabel('E-mail').fill(email)
     await page.getByLabel('Password').fill(password)
-    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('button', { name: 'Sign in and join' }).click()
     await page.getByText('You are now a member of Of the owner.').waitFor()
     await page.getByRole('link', { name: 'Open the console' }).click()
     const organization = page.getByLabel('Organization')

@@ -21,7 +21,8 @@ describePages('signing in', () => {
     await page.getByLabel('E-mail').fill(email)
     await page.getByLabel('Password').fill(password)
     await page.getByLabel('Name', { exact: true }).fill('A person')
-    await page.getByRole('button', { name: 'Register' }).click()
+    await opened.expectAccessible()
+    await page.getByRole('button', { name: 'Create an account' }).click()
     await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
     await page.getByText('A person').waitFor()
 

@@ -230,8 +230,7 @@ describe('the page of an invitation', () => {
     const user = await registerUser(service.url)
     const { body } = await invite(owner, { role: 'admin' })
     const page = await openPage(service.url, new URL(body.url))
-    await page.click()
-    expect([page.output(), page.isHidden('form'), page.history]).toEqual(['Sign in first.', false, ['/join']])
+    expect([page.output(), page.isHidden('form'), page.history]).toEqual(['', false, ['/join']])
     await page.submit('auth/login', { email: user.email, password: 'wrong password', name: '' })
     expect(page.output()).toBe('The e-mail or the password is wrong')
     await page.submit('auth/login', { email: user.email, password: user.password, name: '' })
@@ -249,7 +248,6 @@ describe('the page of an invitation', () => {
   it('lets a new user register', async () => {
     const { body } = await invite(owner, { role: 'member' })
     const page = await openPage(service.url, new URL(body.url))
-    await page.click()
     await page.submit('auth/register', {
       email: `${crypto.randomUUID()}@example.com`,
       password: newPassword(),

@@ -28,7 +28,8 @@ export async function openPage(url: string, { pathname, hash }: URL): Promise<Jo
   }
   const stored = new Map<string, string>()
   const history: string[] = []
-  runInNewContext(script, {
+  // The script ends with its start.
+  await runInNewContext(script, {
     location: { pathname, hash },
     history: { replaceState: (_state: unknown, _title: string, path: string) => void history.push(path) },
     sessionStorage: {
