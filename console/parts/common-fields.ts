@@ -5,7 +5,10 @@ export const STATUS: Field = {
   label: 'Status',
   kind: 'choice',
   isRequired: true,
-  options: ['active', 'disabled'].map((value) => ({ value, label: value })),
+  options: [
+    { value: 'active', label: 'Active' },
+    { value: 'disabled', label: 'Disabled' },
+  ],
 }
 
 /** Entry for removing a stored secret, whose own entry keeps it if empty. */

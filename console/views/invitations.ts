@@ -19,8 +19,8 @@ const invitations: Resource<Invitation> = {
   one: 'invitation',
   about: () =>
     isAdministrator()
-      ? `Each is a link that lets one person join until it expires.${auth.value?.mode === 'full' ? '' : ' It can be used once the service runs in mode full.'}`
-      : 'Owners and administrators see and make them.',
+      ? `Each is a link that lets one person join, until it expires.${auth.value?.mode === 'full' ? '' : ' Links work once people can sign in (AUTH_MODE=full).'}`
+      : 'Only owners and administrators can invite people.',
   mayWrite: isAdministrator,
   list: async () =>
     isAdministrator() ? readPages((query) => api.organizations.listInvitations({ ...path(), ...query })) : [],
@@ -37,7 +37,7 @@ const invitations: Resource<Invitation> = {
   },
   Created: ({ item }) => {
     const { url } = item as CreatedInvitation
-    return html`<p role="status">Send this link to the person. It is not shown again:</p>
+    return html`<p role="status">Send this link to the person. It is not shown again.</p>
       <p><code class="secret">${url}</code> <${CopyButton} text=${url} /></p>`
   },
   remove: {

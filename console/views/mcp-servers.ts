@@ -1,5 +1,7 @@
 import type { CreateMcpServerRequest, McpServer, ToolDefinition, UpdateMcpServerRequest } from 'agent-session-client'
 import { useLoad } from '../load.ts'
+import { Badge, StatusBadge } from '../parts/badge.ts'
+import { commandFor } from '../parts/command.ts'
 import { keyChanges, REMOVE_KEY, STATUS } from '../parts/common-fields.ts'
 import type { Values } from '../parts/form.ts'
 import { viewOf } from '../parts/list-view.ts'
@@ -9,6 +11,7 @@ import { Time } from '../parts/time.ts'
 import { ToolDetails } from '../parts/tool-details.ts'
 import { api, isAdministrator } from '../service.ts'
 import { html, type VNode } from '../ui.ts'
+import { Offers } from './mcp-offers.ts'
 
 const update = ({ id }: McpServer, body: UpdateMcpServerRequest) => api.mcpServers.update({ server_id: id, ...body })
 
@@ -18,23 +21,31 @@ const mcpServers: Resource<McpServer> = {
   icon: 'plug',
   one: 'MCP server',
   mayWrite: isAdministrator,
-  about: 'Servers whose tools agents may use. Each is a capability of an agent.',
+  about: 'Servers that give tools to agents, by the Model Context Protocol. Add a server to an agent as a capability.',
+  example: () => commandFor('/v1/mcp-servers', { name: 'Docs', url: 'https://mcp.example.com/mcp' }),
   list: async () => (await api.mcpServers.list()).data,
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
-    { title: 'Address', cell: ({ url }) => html`<code>${url}</code>` },
-    { title: 'Status', cell: ({ status, tools_error }) => tools_error ?? status },
+    { title: 'Address', cell: ({ url }) => html`<code class="one-line" title=${url}>${url}</code>` },
+    { title: 'Status', cell: (server) => html`<${ServerBadge} server=${server} />` },
+    { title: 'Tools', isNumber: true, cell: ({ tools_count }) => tools_count },
     {
-      title: 'Tools',
-      cell: ({ tools_count, tools_changed_at }) =>
-        html`${tools_count ?? 'not discovered yet'} ${tools_changed_at && html`<mark>changed</mark>`}`,
+      title: 'Tools read',
+      isMinor: true,
+      cell: ({ tools_discovered_at, tools_error }) =>
+        tools_discovered_at ? html`<${Time} at=${tools_discovered_at} />` : tools_error ? 'never' : 'when first used',
     },
-    { title: 'Discovered', cell: ({ tools_discovered_at }) => html`<${Time} at=${tools_discovered_at} />` },
   ],
   fields: (item) => [
     { name: 'name', label: 'Name', kind: 'text', isRequired: true },
-    { name: 'url', label: 'Address', kind: 'text', isRequired: true, hint: 'Of the MCP endpoint (Streamable HTTP).' },
+    {
+      name: 'url',
+      label: 'Address',
+      kind: 'text',
+      isRequired: true,
+      hint: 'Address of its MCP endpoint, such as https://mcp.example.com/mcp.',
+    },
     { name: 'description', label: 'Description', kind: 'longtext', rows: 3, empty: '' },
     {
       name: 'api_key',
@@ -47,13 +58,13 @@ const mcpServers: Resource<McpServer> = {
       name: 'headers',
       label: 'Headers',
       kind: 'json',
-      hint: `As {"X-Name": "value"}.${item ? ' Leave *** to keep a stored value.' : ''}`,
+      hint: `Sent with each request, as {"X-Name": "value"}.${item ? ' *** keeps a stored value.' : ''}`,
     },
     {
       name: 'oauth',
-      label: 'Sign-in',
+      label: 'Sign-in (OAuth)',
       kind: 'json',
-      hint: 'As {"as": "organization"} or {"as": "user"}; also "scopes", "client_id" and "client_secret". Empty without OAuth.',
+      hint: '{"as": "organization"} signs in once for all, {"as": "user"} each person for their own turns. Also takes "scopes", "client_id" and "client_secret". Empty: no sign-in.',
     },
     {
       name: 'tools_policy',
@@ -61,12 +72,13 @@ const mcpServers: Resource<McpServer> = {
       kind: 'choice',
       isRequired: true,
       options: [
-        { value: 'accept', label: 'accepted automatically' },
-        { value: 'ask', label: 'each call needs approval' },
+        { value: 'accept', label: 'Accept them automatically' },
+        { value: 'ask', label: 'Ask before each call, until they are accepted' },
       ],
     },
     ...(item === undefined ? [] : [STATUS]),
   ],
+  badge: (server) => html`<${ServerBadge} server=${server} />`,
   valuesOf: ({ name, url, description, headers, oauth, tools_policy, status }): Values => {
     const shown = Object.keys(headers).length > 0 ? headers : null
     return { name, url, description, headers: shown, oauth: oauth ? givenOauth(oauth) : null, tools_policy, status }
@@ -98,7 +110,10 @@ const mcpServers: Resource<McpServer> = {
       run: (item) => update(item, { accept_tools_changed_at: item.tools_changed_at }),
     },
   ],
-  Detail: ({ item }) => html`<${Tools} server=${item} />`,
+  Detail: ({
+    item,
+  }) => html`${needsSignIn(item) && html`<${Quiet}>Connect to sign in at the server. Its tools work after that.<//>`}
+    <${Tools} server=${item} />${item.status === 'active' && html`<${Offers} key=${item.id} id=${item.id} />`}`,
   remove: {
     label: 'Delete',
     question: ({ name }) => `Delete the MCP server “${name}”? Agents lose its tools.`,
@@ -107,6 +122,18 @@ const mcpServers: Resource<McpServer> = {
 }
 
 export const View = viewOf(mcpServers)
+
+/** Reports whether a person has to sign in at a server before its tools work. */
+const needsSignIn = ({ oauth }: McpServer): boolean => oauth?.connected === false
+
+function ServerBadge({ server }: { server: McpServer }): VNode {
+  const { status, tools_error, tools_changed_at } = server
+  if (status !== 'active') return html`<${StatusBadge} status=${status} />`
+  if (needsSignIn(server)) return html`<${Badge} status="Sign in to connect" icon="link" tone="wait" />`
+  if (tools_error) return html`<span title=${tools_error}><${Badge} status="failed" word="Unreachable" /></span>`
+  if (tools_changed_at) return html`<${Badge} status="changed" word="Tools changed" />`
+  return html`<${StatusBadge} status=${status} />`
+}
 
 /** Returns the sign-in as a request takes it. */
 const givenOauth = ({ as, scopes, client_id, client_secret_set }: NonNullable<McpServer['oauth']>) => ({
@@ -127,7 +154,7 @@ async function connect({ id }: McpServer): Promise<string> {
     tab?.close()
     throw error
   }
-  return 'Sign in in the other tab, and reload this page then.'
+  return 'Sign in in the other tab, then reload this page.'
 }
 
 /** Tools as models get them. Marks tools that differ from the accepted ones. */
@@ -147,9 +174,9 @@ function Tools({ server }: { server: McpServer }): VNode {
     ${tools?.length === 0 && html`<${Quiet}>None are known.<//>`}
     ${tools?.map(
       (tool) =>
-        html`<${ToolDetails} key=${tool.name} tool=${tool}>${changed_tools.includes(tool.name) && html`<mark>changed</mark>`}<//>`,
+        html`<${ToolDetails} key=${tool.name} tool=${tool}>${changed_tools.includes(tool.name) && html`<${Badge} status="changed" />`}<//>`,
     )}
-    ${tools && removed.map((name) => html`<p key=${name}><code>${name}</code> <mark>removed</mark></p>`)}
+    ${tools && removed.map((name) => html`<p key=${name}><code>${name}</code> <${Badge} status="Removed" icon="slash" tone="wait" /></p>`)}
   </section>`
 }
 

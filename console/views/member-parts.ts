@@ -1,3 +1,4 @@
+import { Badge } from '../parts/badge.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { html, type VNode } from '../ui.ts'
 
@@ -6,8 +7,18 @@ export const ROLE = {
   label: 'Role',
   kind: 'choice' as const,
   isRequired: true,
-  options: ['member', 'admin', 'owner'].map((value) => ({ value, label: value })),
+  options: [
+    { value: 'member', label: 'Member: uses agents and sessions' },
+    { value: 'admin', label: 'Administrator: also changes settings, providers and people' },
+    { value: 'owner', label: 'Owner: also appoints owners' },
+  ],
 }
+
+const ROLES: Record<string, string> = { member: 'Member', admin: 'Administrator', owner: 'Owner' }
+
+/** Role of a person in an organization. */
+export const RoleBadge = ({ role }: { role: string }): VNode =>
+  html`<${Badge} status=${ROLES[role] ?? role} icon="user" tone=${role === 'member' ? 'quiet' : 'brand'} />`
 
 /** Links between the members of an organization and the invitations to it. */
 export const MemberTabs = (): VNode =>

@@ -1,10 +1,12 @@
 import type { CreateOrganizationRequest, OrganizationResponse, UpdateOrganizationRequest } from 'agent-session-client'
+import { Badge } from '../parts/badge.ts'
 import { viewOf } from '../parts/list-view.ts'
 import type { Resource } from '../parts/resource.ts'
 import { Time } from '../parts/time.ts'
 import { api, chooseOrganization, identify, organization, user } from '../service.ts'
 import { html } from '../ui.ts'
 import { mayLeave } from '../unsaved.ts'
+import { RoleBadge } from './member-parts.ts'
 
 /** Changes the organizations of the user, and reads them again. */
 async function andIdentify<T>(work: Promise<T>): Promise<T> {
@@ -21,14 +23,17 @@ const organizations: Resource<OrganizationResponse> = {
   title: 'Organizations',
   icon: 'organization',
   one: 'organization',
-  about: 'Each has its own agents, sessions and settings, which only its members see.',
+  about: 'Each organization has its own agents, sessions and settings. Only its members see them.',
   list: async () => (await api.organizations.list()).data,
   mayWrite: (item) => item === undefined || ['owner', 'admin'].includes(roleIn(item) ?? ''),
   idOf: ({ id }) => id,
   nameOf: ({ name }) => name,
   columns: [
-    { title: 'Shown', cell: ({ id }) => id === organization.value && html`<mark>current</mark>` },
-    { title: 'Your role', cell: (item) => roleIn(item) },
+    {
+      title: 'Your role',
+      cell: (item) => html`<span class="badges"><${RoleBadge} role=${roleIn(item) ?? ''} />
+        ${item.id === organization.value && html`<${Badge} status="Current" icon="check" tone="good" />`}</span>`,
+    },
     { title: 'Created', cell: ({ created_at }) => html`<${Time} at=${created_at} />` },
   ],
   fields: () => [{ name: 'name', label: 'Name', kind: 'text', isRequired: true }],
@@ -39,6 +44,7 @@ const organizations: Resource<OrganizationResponse> = {
   actions: [
     {
       label: 'Switch',
+      icon: 'organization',
       isForAll: true,
       isOffered: ({ id }) => id !== organization.value,
       run: async ({ id }) => {

@@ -1,4 +1,6 @@
 import type { CreateSkillRequest, Skill, UpdateSkillRequest } from 'agent-session-client'
+import { StatusBadge } from '../parts/badge.ts'
+import { commandFor } from '../parts/command.ts'
 import { STATUS } from '../parts/common-fields.ts'
 import { viewOf } from '../parts/list-view.ts'
 import type { Resource } from '../parts/resource.ts'
@@ -21,7 +23,8 @@ const skills: Resource<SkillWithText> = {
   icon: 'skill',
   one: 'skill',
   mayWrite: isAdministrator,
-  about: 'Instructions that an agent loads when it needs them. Each is a capability of an agent.',
+  about: 'Instructions that an agent reads only when a task calls for them. Add a skill to an agent as a capability.',
+  example: () => commandFor('/v1/skills', { skill_md: EXAMPLE }),
   list: async () => (await api.skills.list()).data,
   get: async (id) => {
     const path = { skill_id: id }
@@ -32,8 +35,8 @@ const skills: Resource<SkillWithText> = {
   nameOf: ({ name }) => name,
   columns: [
     { title: 'Description', cell: ({ description }) => html`<span class="clamp" dir="auto">${description}</span>` },
-    { title: 'Version', cell: ({ version }) => version },
-    { title: 'Status', cell: ({ status }) => status },
+    { title: 'Version', isMinor: true, cell: ({ version }) => version },
+    { title: 'Status', cell: ({ status }) => html`<${StatusBadge} status=${status} />` },
   ],
   fields: (item) => [
     {
@@ -41,10 +44,13 @@ const skills: Resource<SkillWithText> = {
       label: 'SKILL.md',
       kind: 'longtext',
       isRequired: true,
-      hint: 'YAML front matter with name and description, then Markdown.',
+      rows: 18,
+      limits: { class: 'mono', spellcheck: 'false' },
+      hint: 'A name and a description between two lines of ---, then the instructions in Markdown.',
     },
     ...(item === undefined ? [] : [STATUS]),
   ],
+  badge: ({ status }) => html`<${StatusBadge} status=${status} />`,
   defaults: { skill_md: EXAMPLE },
   valuesOf: ({ skill_md, status }) => ({ skill_md, status }),
   create: (values) => api.skills.create(values as CreateSkillRequest),

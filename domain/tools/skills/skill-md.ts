@@ -56,8 +56,8 @@ export function requireValid({ fields, errors }: SkillMd): Required<SkillFields>
 const DEFAULT_VERSION = '1.0'
 
 const WITHOUT = {
-  none: 'is missing; a SKILL.md begins with a line that is ---, name and description, and another line that is ---',
-  unclosed: 'is not closed; it ends with a line that is ---',
+  none: 'is missing; start with a line "---", then "name: …" and "description: …" on lines of their own, then another "---"',
+  unclosed: 'is not closed; end it with a line "---"',
 }
 
 /** Returns the front matter's map, or its problem. */
