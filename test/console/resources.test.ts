@@ -49,9 +49,10 @@ describePages('the places of the console', () => {
     await fill({ 'Cron expression': '0 8 * * *', 'Time zone': 'Europe/Berlin' }, 'Create')
     await page.getByRole('link', { name: 'Daily' }).click()
     await button('Trigger').click()
-    await page.getByText('Triggered.').waitFor()
+    await page.getByText('was triggered.').waitFor()
     await page.getByRole('cell', { name: 'Completed' }).waitFor()
     await waitUntilIdle(api, session)
+    await page.locator('summary', { hasText: 'More' }).click()
     await fill({ Message: 'What is new?', 'Maximum concurrent runs': '1' }, 'Save')
     await page.getByText('Saved.').waitFor()
     await fill({ 'Maximum concurrent runs': '', 'Time zone': '' }, 'Save')
@@ -83,9 +84,10 @@ describePages('the places of the console', () => {
       Name: 'Own',
       Type: 'openai',
       'API key': 'sk-secret',
-      'Base URL': 'https://llm.example.com/v1',
+      'Base URL': 'https://llm.invalid/v1',
     }
-    await fill(values, 'Create')
+    await fill(values, 'Test and save')
+    await button('Save without a test').click()
     await page.getByRole('link', { name: 'Own' }).click()
     await page.getByText('A key is stored').waitFor()
     expect(await page.content()).not.toContain('sk-secret')
@@ -111,6 +113,7 @@ describePages('the places of the console', () => {
     await fill({ Status: 'disabled' }, 'Save')
     const models = await list(`/v1/llm-providers/${provider.id}/models`)
     expect(models.map(({ model_id }) => model_id)).toEqual(['tiny-1'])
+    await page.locator('.crumbs').getByRole('link').click()
     await page.getByRole('link', { name: 'Providers' }).click()
     await opened.choose('Our own', 'Delete')
     await opened.agree('Delete')

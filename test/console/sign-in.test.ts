@@ -1,5 +1,6 @@
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Page } from 'playwright-core'
 import { ADMIN, ADMIN_MODE, addOwnOrganization, logInUser, newPassword } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
@@ -8,6 +9,14 @@ import { withService } from '../support/service.ts'
 import { sharedService } from '../support/shared/service.ts'
 
 afterAll(closeBrowser)
+
+/** Looks at the navigation, which narrow pages have behind a button. */
+async function withMenu(page: Page, look: () => Promise<unknown>): Promise<void> {
+  const menu = page.getByRole('button', { name: 'Menu' })
+  if (await menu.isVisible()) await menu.click()
+  await look()
+  if (await menu.isVisible()) await menu.evaluate((button) => button.ariaExpanded === 'true' && button.click())
+}
 
 describePages('signing in', () => {
   it.each(['wide', 'narrow'] as const)('works with a password in mode full, in a %s window', async (size) => {
@@ -24,7 +33,7 @@ describePages('signing in', () => {
     await opened.expectAccessible()
     await page.getByRole('button', { name: 'Create an account' }).click()
     await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
-    await page.getByText('A person').waitFor()
+    await withMenu(page, () => page.getByText('A person').waitFor())
 
     // The access token ends, and is renewed with the other cookie.
     await page.context().clearCookies({ name: 'access_token' })
@@ -53,7 +62,7 @@ describePages('signing in', () => {
 
     // Signing in again after the login is gone leads back to the same page.
     await page.context().clearCookies()
-    await page.getByRole('link', { name: 'Sessions' }).click()
+    await withMenu(page, () => page.getByRole('link', { name: 'Sessions', exact: true }).click())
     await page.getByLabel('E-mail').fill(email)
     await page.getByLabel('Password').fill('wrong')
     await page.keyboard.press('Enter')
@@ -67,12 +76,15 @@ describePages('signing in', () => {
     const own = await addOwnOrganization(url, { ...user, id: '', email, password })
     await createSession(url, undefined, { title: 'Of my own' }, own.headers)
     await page.reload()
-    await page.getByLabel('Organization').selectOption('Own')
+    await withMenu(page, () => page.getByLabel('Organization').selectOption('Own'))
     await page.getByText('Of my own').waitFor()
     await page.reload()
     await page.getByText('Of my own').waitFor()
     await opened.expectAccessible()
-    await page.getByRole('button', { name: 'Sign out' }).click()
+    await withMenu(page, async () => {
+      await page.getByRole('button', { name: 'Colours and account' }).click()
+      await page.getByRole('menuitem', { name: 'Sign out' }).click()
+    })
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     expect(await page.getByText('Of my own').count()).toBe(0)
     opened.expectNoComplaints()

@@ -112,7 +112,7 @@ const schedules: Resource<ScheduleResponse> = {
   Detail: ({ item }) => html`
     <section aria-labelledby="next-runs">
       <h2 id="next-runs">Next runs</h2>
-      ${item.next_triggers.length === 0 && html`<${Quiet}>${item.enabled ? 'They are computed in a moment.' : 'None while it does not run.'}<//>`}
+      ${item.next_triggers.length === 0 && html`<${Quiet}>${item.enabled ? 'They are computed in a moment.' : 'None while paused.'}<//>`}
       <ul>${item.next_triggers.slice(0, SHOWN_RUNS).map((at) => html`<li key=${at}><${Time} at=${at} zone=${item.timezone} /></li>`)}</ul>
     </section>
     <${Executions} schedule=${item} />`,
