@@ -1,4 +1,4 @@
-import { html, useId, useRef, useState, type VNode } from '../ui.ts'
+import { html, useId, useLayoutEffect, useRef, useState, type VNode } from '../ui.ts'
 import { confirmed } from './dialog.ts'
 import { Icon } from './icon.ts'
 import { notify, notifyProblem } from './notice.ts'
@@ -23,13 +23,14 @@ export function Menu({ label, items, icon = 'more', text }: Props): VNode | null
   const button = useRef<HTMLButtonElement>(null)
   const menu = useRef<HTMLDivElement>(null)
   const [isOpen, setOpen] = useState(false)
-  if (items.length === 0) return null
-  const toggle = ({ newState }: ToggleEvent) => {
-    setOpen(newState === 'open')
-    if (newState !== 'open' || !button.current || !menu.current) return
+  // Its entries are in the page only now.
+  useLayoutEffect(() => {
+    if (!isOpen || !button.current || !menu.current) return
     placeMenu(menu.current, button.current)
     entriesOf(menu.current)[0]?.focus()
-  }
+  }, [isOpen])
+  if (items.length === 0) return null
+  const toggle = ({ newState }: ToggleEvent) => setOpen(newState === 'open')
   const choose = async (item: MenuItem) => {
     menu.current?.hidePopover()
     button.current?.focus()
