@@ -1,4 +1,5 @@
 // Modules of most views. Each view imports this file (scripts/console.ts), so that they are in one chunk.
+import './key-names.ts'
 import './keys.ts'
 import './load.ts'
 import './parts/badge.ts'

@@ -69,11 +69,11 @@ describePages('everywhere in the console', () => {
 
     await page.setViewportSize({ width: 390, height: 844 })
     await page.getByRole('button', { name: 'Search' }).click()
-    await page.keyboard.type('dark theme')
+    await page.getByRole('combobox', { name: 'Search' }).fill('dark theme')
     await option('Switch theme: dark').click()
     await page.locator('html[data-theme=dark]').waitFor()
     await page.getByRole('button', { name: 'Search' }).click()
-    await page.keyboard.type('nothing is called so')
+    await page.getByRole('combobox', { name: 'Search' }).fill('nothing is called so')
     await page.getByText('Nothing matches').waitFor()
     await opened.expectAccessible()
   })
@@ -127,7 +127,7 @@ describePages('everywhere in the console', () => {
     await page.getByLabel('Message', { exact: true }).fill('Another coat, please.')
     await opened.expectAccessible()
     await page.getByRole('button', { name: 'Create' }).click()
-    await page.getByText('Every Friday at 07:30').waitFor()
+    await page.getByRole('link', { name: 'Weekly' }).waitFor()
     expect(await list('/v1/durable/schedules')).toMatchObject([
       { cron_expression: '30 7 * * 5', timezone: 'Europe/Berlin' },
     ])

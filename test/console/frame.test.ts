@@ -141,10 +141,10 @@ describePages('the keyboard', () => {
     }
     expect(names.map((name) => name.trim()).slice(0, 5)).toEqual([
       'Agent Sessions',
+      'Search…Ctrl K',
       'Agents',
       'Skills',
       'MCP servers',
-      'Models',
     ])
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Health' }).waitFor()
