@@ -48,6 +48,9 @@ export const Session = z
     tags: z.array(z.string()),
     capabilities: z.array(NamedCapability),
     tools: z.array(ToolDefinition),
+    approved_tools: z.array(z.string()).meta({
+      description: 'Names of the tools that a person lets run without an approval in this session.',
+    }),
     features: z.array(z.string()),
     status: SessionStatus,
     last_turn_status: LastTurnStatus.nullish().meta({
@@ -93,6 +96,9 @@ export const CreateSessionRequest = z
   .meta({ id: 'CreateSessionRequest' })
 export type CreateSessionRequest = z.infer<typeof CreateSessionRequest>
 
+/** Maximum number of tools that run without an approval in a session. */
+export const MAX_APPROVED_TOOLS = 250
+
 /** Changes to a session. Fields that are null or absent stay as they are; lists are replaced as a whole. */
 export const UpdateSessionRequest = z
   .object({
@@ -105,6 +111,9 @@ export const UpdateSessionRequest = z
     tags: tagList.nullish(),
     capabilities: capabilityList.nullish(),
     tools: toolList.nullish(),
+    approved_tools: z.array(z.string().max(64)).max(MAX_APPROVED_TOOLS).nullish().meta({
+      description: 'Names to keep: the other tools ask again. Only an approval adds a tool.',
+    }),
   })
   .meta({ id: 'UpdateSessionRequest' })
 export type UpdateSessionRequest = z.infer<typeof UpdateSessionRequest>

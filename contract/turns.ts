@@ -196,7 +196,7 @@ export const turnEndpoints = group(
       at: '/tool-results',
       summary: 'Submits results of client tools, or approvals',
       description:
-        'Either all results are accepted or none. The turn continues when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}.',
+        'Either all results are accepted or none. The turn continues when every pending call has one. The result of a call that waits for approval is {"approved": true} or {"approved": false}. With "for": "session" its tool runs without an approval from then on in this session; the model reads the "reason" of a denial.',
       params: z.object({ session_id: SessionId }),
       body: SubmitToolResultsRequest,
       bodyLimitBytes: TOOL_RESULTS_BODY_BYTES,

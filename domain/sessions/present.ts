@@ -6,6 +6,7 @@ import { toId } from '../kit/ids.ts'
 import { presentCost, presentUsage } from '../kit/usage.ts'
 import type { Capability } from '../tools/capabilities/capability.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
+import type { ApprovedTools } from '../tools/capabilities/toolset.ts'
 import { type Missing, markMissing } from '../tools/registry/missing.ts'
 
 /** Rows of other tables to load with a session, including only the caller's pin. */
@@ -36,6 +37,7 @@ export function presentSession(
     tags: row.tags,
     ...markMissing(missing, namesOf(row)),
     tools: row.tools as ToolDefinition[],
+    approved_tools: Object.keys(row.approvedTools as ApprovedTools).sort(),
     features: featuresOf(registry, [...ofAgent, ...capabilities]),
     active_schedule_count: activeSchedules,
     is_pinned: row.pins.length > 0,

@@ -8,6 +8,7 @@ import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
 import { audited, givenFields } from '../kit/audit/entry.ts'
 import { invalid, noSession } from '../kit/errors.ts'
+import type { ApprovedTools } from '../tools/capabilities/toolset.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
 import { getSession } from './read.ts'
 
@@ -36,6 +37,7 @@ export async function patchSession(
   await audited(deps, actor, told, async (tx) => {
     const { count } = await tx.session.updateMany({ where, data })
     if (count === 0) throw noSession()
+    if (input.approved_tools != null) await keepApprovals(tx, id, input.approved_tools)
   })
   return getSession(deps, actor, id)
 }
@@ -71,4 +73,19 @@ async function checkChanges(
   checkAgentTools((before.agent?.tools ?? []) as ToolDefinition[], tools ?? stored, has, had)
   await checkTools(deps, actor, tools ?? stored, { what: 'session', ...has }, { tools: stored, ...had })
   return modelId
+}
+
+/** Withdraws all approvals of a session but those to keep. Throws `invalid` for a tool that the session does not have approved. */
+async function keepApprovals(db: Prisma.TransactionClient, id: SessionId, kept: string[]): Promise<void> {
+  // The row is locked by the update before.
+  const { approvedTools } = await db.session.findUniqueOrThrow({ where: { id }, select: { approvedTools: true } })
+  const approved = new Map(Object.entries(approvedTools as ApprovedTools))
+  const wrong = kept.findIndex((name) => !approved.has(name))
+  if (wrong !== -1) {
+    throw invalid(
+      `approved_tools.${wrong}: must be a tool that is approved for the session; only the approval of a call adds one`,
+    )
+  }
+  const data = { approvedTools: Object.fromEntries(kept.map((name) => [name, approved.get(name) ?? null])) }
+  await db.session.update({ where: { id }, data })
 }

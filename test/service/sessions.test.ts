@@ -34,6 +34,7 @@ describe('creating a session', () => {
       tags: [],
       capabilities: [],
       tools: [],
+      approved_tools: [],
       features: [],
       status: 'started',
       last_turn_status: null,

@@ -42,6 +42,23 @@ export function buildToolset(
   return toolset
 }
 
+/** Versions of approved tools by the tools' names. Null for a tool without. */
+export type ApprovedTools = Record<string, string | null>
+
+/**
+ * Lets tools run that a person has approved for the whole session, as long as they are the tools that were shown and no
+ * administrator requires an approval of each call.
+ */
+export function approveTools(toolset: Toolset, approved: ApprovedTools): Toolset {
+  for (const [name, version] of Object.entries(approved)) {
+    const offered = toolset.get(name)
+    const { tool, policy } = offered ?? {}
+    if (offered === undefined || tool === undefined || policy !== 'requires_approval') continue
+    if (!tool.needsApproval && (tool.version ?? null) === version) toolset.set(name, { ...offered, policy: 'auto' })
+  }
+  return toolset
+}
+
 /** Undefined for a definition of a builtin tool that no capability provides. */
 function offer(definition: ToolDefinition, builtin: OfferedTool | undefined): OfferedTool | undefined {
   if (definition.type === 'temporal') {

@@ -1,12 +1,7 @@
 import { createHash } from 'node:crypto'
 import { BUDGET_TOOL } from '../../../contract/budgets.ts'
 import type { SessionId } from '../../../contract/kit/ids.ts'
-import {
-  NOT_APPROVED,
-  QuestionAnswer,
-  type SubmitToolResultsRequest,
-  type SubmittedToolResults,
-} from '../../../contract/turns.ts'
+import { QuestionAnswer, type SubmitToolResultsRequest, type SubmittedToolResults } from '../../../contract/turns.ts'
 import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
 import type { SettleOutcome } from '../../../workflows/messages.ts'
@@ -34,6 +29,7 @@ import type { Deps } from '../deps.ts'
 import { passPlaceOn } from '../run/turn-admission.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
 import type { TurnPlace } from '../turn-place.ts'
+import { addApprovedTools, approvedForSession, decisionOf, denied } from './approvals.ts'
 import { checkAnswers } from './check-answers.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
@@ -107,6 +103,7 @@ export async function submitToolResults(
 ): Promise<SubmittedToolResults> {
   const where = { organizationId: actor.organizationId, sessionId }
   await checkAnswers(deps, where, results)
+  const approved = await approvedForSession(deps, where, results)
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
     const turn = await runningTurn(db, sessionId)
     const act = turn && (await readAct(db, turn.id))
@@ -116,6 +113,7 @@ export async function submitToolResults(
     await audit(db, actor, ...decisionsOf(act, { sessionId, turnId: turn.id }, results))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
     for (const call of approvedBudgets(act, events)) await raiseBudget(db, actor, turn.id, call.arguments)
+    await addApprovedTools(db, sessionId, approved)
     const appended = await append(turn.id, events)
     if (appended.outcome !== 'appended') throw notWaiting(' any more')
     const toolCallId = { in: results.map(({ tool_call_id }) => tool_call_id) }
@@ -164,7 +162,8 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
   const isApproval = call.policy === 'requires_approval' && error === undefined
   const isQuestion = act.questions.includes(call)
   // The approval of a call that is to run is recorded as `tool.started`.
-  if (isApproval && isApproved(result.result, field)) {
+  const decision = isApproval ? decisionOf(result.result, field) : undefined
+  if (decision?.isApproved) {
     if (isQuestion) return callCompleted(act.iteration, act.execId, call, toResult(result, error))
     return callStarted(act.iteration, act.execId, call)
   }
@@ -172,7 +171,7 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
   if (!isApproval && error === undefined && result.result === undefined) {
     throw invalid(`${field}.result: is required, or error; null is a result, too`)
   }
-  return callCompleted(act.iteration, act.execId, call, isApproval ? DENIED : toResult(result, error))
+  return callCompleted(act.iteration, act.execId, call, decision ? denied(decision) : toResult(result, error))
 }
 
 /**
@@ -187,14 +186,15 @@ const decisionsOf = (
   results.flatMap((result): Audited[] => {
     const call = [...act.calls, ...act.questions].find(({ id }) => id === result.tool_call_id)
     if (call?.policy !== 'requires_approval') return []
-    const isApproval = errorOf(result) === undefined && isApproved(result.result, 'result')
+    const decision = errorOf(result) === undefined ? decisionOf(result.result, 'result') : undefined
     const details = {
       session_id: toId('session', sessionId),
       tool_call_id: call.id.slice(0, SHOWN_CHARACTERS).toWellFormed(),
       tool: call.name.slice(0, SHOWN_CHARACTERS).toWellFormed(),
       arguments_sha256: createHash('sha256').update(canonicalJson(call.arguments)).digest('hex'),
+      ...(decision?.isForSession && { for: 'session' }),
     }
-    return [{ action: isApproval ? 'turn.approve' : 'turn.deny', target: turnId, details }]
+    return [{ action: decision?.isApproved ? 'turn.approve' : 'turn.deny', target: turnId, details }]
   })
 
 /** Characters of a call's id and name in an entry of the audit log. A model may make up long ones. */
@@ -207,16 +207,6 @@ const SHOWN_CHARACTERS = 200
 function errorOf({ result, error }: SubmittedResult): string | undefined {
   if (error === '' && result === undefined) return 'The client reported an error and gave no reason.'
   return error || undefined
-}
-
-const DENIED: CallResult = { status: 'error', error: `${NOT_APPROVED}.` }
-
-function isApproved(result: unknown, field: string): boolean {
-  const approved = typeof result === 'object' && result !== null && 'approved' in result ? result.approved : undefined
-  if (typeof approved === 'boolean') return approved
-  throw invalid(
-    `${field}.result: must be {"approved": true} or {"approved": false}, because the call waits for approval`,
-  )
 }
 
 function checkAnswer(result: unknown, field: string): void {

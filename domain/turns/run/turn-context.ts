@@ -18,7 +18,14 @@ import { hasBudgetsSql } from '../../spending/reserve.ts'
 import type { MessageSecrets } from '../../tools/call-secrets/places.ts'
 import { type ResolvedCapability, resolveCapabilities } from '../../tools/capabilities/resolve.ts'
 import { withinToolLimit } from '../../tools/capabilities/tool-limit.ts'
-import { buildToolset, mergeDefinitions, type Toolset, withoutTakers } from '../../tools/capabilities/toolset.ts'
+import {
+  type ApprovedTools,
+  approveTools,
+  buildToolset,
+  mergeDefinitions,
+  type Toolset,
+  withoutTakers,
+} from '../../tools/capabilities/toolset.ts'
 import { guardTools } from '../../tools/registry/guard.ts'
 import { readCapabilities } from '../../tools/registry/read.ts'
 import type { Deps } from '../deps.ts'
@@ -130,11 +137,13 @@ export type Configuration = {
   agentTools: ToolDefinition[] | null
   sessionCapabilities: AgentCapabilityConfig[]
   sessionTools: ToolDefinition[]
+  approvedTools: ApprovedTools
 }
 
 export const configurationSql = Prisma.sql`v.system_prompt AS "systemPrompt",
   v.capabilities AS "agentCapabilities", v.tools AS "agentTools",
-  s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools"`
+  s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools",
+  s.approved_tools AS "approvedTools"`
 
 /** The version `v` of the agent that a turn `t` of a session `s` runs. */
 export const agentVersionSql = Prisma.sql`
@@ -156,7 +165,8 @@ export async function configure(
   const definitions = mergeDefinitions(agentTools, sessionTools)
   const guarded = await guardTools(deps, organizationId, resolved, definitions)
   const capabilities = withinToolLimit(guarded, definitions)
-  return { capabilities, toolset: buildToolset(capabilities, agentTools, sessionTools) }
+  const toolset = approveTools(buildToolset(capabilities, agentTools, sessionTools), row.approvedTools)
+  return { capabilities, toolset }
 }
 
 /** Loads the data of a step, with the conversation. Null when the turn's session is gone. */

@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '../../../contract/tools.ts'
 import { testMath } from '../../../domain/tools/capabilities/builtin/test-math.ts'
 import type { Capability, Tool } from '../../../domain/tools/capabilities/capability.ts'
-import { buildToolset } from '../../../domain/tools/capabilities/toolset.ts'
+import { approveTools, buildToolset } from '../../../domain/tools/capabilities/toolset.ts'
 
 const [add] = testMath.tools as [Tool]
 const math = { capability: testMath, config: { precision: 2 } }
@@ -121,4 +121,19 @@ it("a builtin tool that the client runs keeps the texts of the capability's", ()
     displayName: 'Add',
     policy: 'client_side',
   })
+})
+
+it.each<[string, Partial<Tool>, string | null, string]>([
+  ['runs', {}, null, 'auto'],
+  ['runs in the version that was shown', { version: '1' }, '1', 'auto'],
+  ['asks in another version', { version: '2' }, '1', 'requires_approval'],
+  ['asks if an administrator wants it', { needsApproval: true }, null, 'requires_approval'],
+])('a tool that is approved for a session %s', (_name, more, version, policy) => {
+  const guarded = { capability: { ...testMath, tools: [{ ...add, ...more }] }, config: undefined }
+  const toolset = buildToolset([guarded], [builtin('add', { policy: 'requires_approval' })], [])
+  expect(approveTools(toolset, { add: version, gone: null }).get('add')?.policy).toBe(policy)
+})
+
+it('an approval takes no call from the client', () => {
+  expect(approveTools(buildToolset([], [client('add')], []), { add: null }).get('add')?.policy).toBe('client_side')
 })
