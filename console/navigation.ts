@@ -1,15 +1,14 @@
-import { useEvery, useLoad } from './load.ts'
 import { SearchButton } from './overlays.ts'
 import { Icon } from './parts/icon.ts'
 import { Mark } from './parts/mark.ts'
 import { Menu } from './parts/menu.ts'
 import { GROUPS } from './places.ts'
 import { go, link, route } from './router.ts'
-import { api, auth, chooseOrganization, organization, signOut, user } from './service.ts'
+import { auth, chooseOrganization, organization, signOut, user } from './service.ts'
 import { chooseTheme, type Theme, theme } from './theme.ts'
 import { html, useEffect, useState, type VNode } from './ui.ts'
 import { mayLeave } from './unsaved.ts'
-import { changes } from './waiting.ts'
+import { WaitingCount } from './waiting-count.ts'
 
 /** Navigation of the console, at the left of wide pages and behind a button on narrow ones. */
 export function Navigation({ current }: { current: string }): VNode {
@@ -35,22 +34,6 @@ export function Navigation({ current }: { current: string }): VNode {
       <${Account} />
     </div>
   </nav>`
-}
-
-/** Interval between counts of waiting turns. */
-const LOOK_MS = 15_000
-const MAX_WAITING = 20
-
-/** Number of turns that wait for a person. */
-function WaitingCount(): VNode | null {
-  const query = { status: ['waiting' as const], limit: MAX_WAITING }
-  const { value = 0, refresh } = useLoad(
-    async () => (await api.turns.listWaitingTurns(query)).data.length,
-    [changes.value],
-  )
-  useEvery(LOOK_MS, refresh)
-  if (value === 0) return null
-  return html` <mark>${value === MAX_WAITING ? `${value}+` : value}<span class="unseen"> waiting</span></mark>`
 }
 
 const THEMES: { value: Theme; label: string; icon: string }[] = [

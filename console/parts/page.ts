@@ -1,5 +1,6 @@
 import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useState, type VNode } from '../ui.ts'
+import { waitingCount } from '../waiting.ts'
 import { confirmed } from './dialog.ts'
 import { useFocusFallback } from './focus.ts'
 import { Icon } from './icon.ts'
@@ -22,8 +23,8 @@ type PageProps = {
 /** Frame of a view: its actions, and its heading, which takes the focus when the view opens. */
 export function Page({ title, back, badge, facts = [], actions, isWide = false, children }: PageProps): VNode {
   useEffect(() => {
-    document.title = plain(`${title} · Console`)
-  }, [title])
+    document.title = plain(`${waitingCount.value > 0 ? `(${waitingCount.value}) ` : ''}${title} · Console`)
+  }, [title, waitingCount.value])
   useEffect(() => document.querySelector<HTMLElement>('h1')?.focus(), [])
   const shown = facts.filter((fact) => fact !== undefined && fact !== null && fact !== false && fact !== '')
   return html`<main id="main" class=${isWide ? 'wide-page' : ''}>

@@ -1,96 +1,85 @@
-import type { RequestedCall, Turn } from 'agent-session-client'
-import { isNotFound, readPages, useEvery, useLoad } from '../load.ts'
-import { CallArguments } from '../parts/call-arguments.ts'
-import { useFocusFallback } from '../parts/focus.ts'
-import { Page, Problem, Quiet } from '../parts/page.ts'
-import { Time } from '../parts/time.ts'
+import { useEvery, useLoad } from '../load.ts'
+import { canNotify, isNotifying, switchNotifications } from '../notifications.ts'
+import { Empty } from '../parts/empty.ts'
+import { ActionButton, Page, Problem } from '../parts/page.ts'
 import { link } from '../router.ts'
-import { api } from '../service.ts'
-import { html, useLayoutEffect, useRef, useState, type VNode } from '../ui.ts'
-import { type AskingSession, keyOf, keysOf, standing, type Waiting } from './inbox-cards.ts'
-import { QUESTION } from './session/conversation.ts'
-import { titleOf } from './session/title.ts'
-import { WaitingCall } from './session/waiting-call.ts'
+import { html, useEffect, useLayoutEffect, useRef, useState, type VNode } from '../ui.ts'
+import { waitingCount } from '../waiting.ts'
+import { Card } from './inbox-card.ts'
+import { keysOf, standing, type Waiting } from './inbox-cards.ts'
+import { useInboxKeys } from './inbox-keys.ts'
+import { createReader } from './inbox-reader.ts'
 
 /** Interval between polls of the inbox. */
 const LOOK_MS = 5000
-const PAGE = 50
+const PAGE = 20
 
-/** Calls of all sessions that wait for a person, newest first. Later calls are shown on request. */
+/** Calls of all sessions that wait for a person, longest waiting first. Later calls are shown on request. */
 export function View(): VNode {
   const [count, setCount] = useState(PAGE)
-  const places = useRef(new Map<string, AskingSession>()).current
-  // Reads one page more, so that newer calls do not push shown ones out of the result.
-  const { value: found, error, refresh } = useLoad(() => readWaiting(count + PAGE, places), [count])
+  const [agent, setAgent] = useState('')
+  const [reader] = useState(createReader)
+  // Reads one page more, so that calls that are over do not pull unseen ones into the list.
+  const { value: found, error, refresh } = useLoad(() => reader.read(count + PAGE, agent), [count, agent])
   useEvery(LOOK_MS, refresh)
   const list = useRef<HTMLUListElement>(null)
   const [cards, setCards] = useState<Waiting[]>([])
+  // The filter comes with the cards, because it moves them.
+  const [agents, setAgents] = useState<[string, string][]>([])
   const isAsked = useRef(true)
   const latest = found?.slice(0, count) ?? []
+  const show = () => {
+    setCards(latest)
+    setAgents([...reader.agents])
+  }
   useLayoutEffect(() => {
     if (found === undefined) return
     const isPointedAt = list.current?.matches(':hover') ?? false
-    setCards(isAsked.current ? latest : standing(cards, found, isPointedAt).slice(0, count))
+    if (isAsked.current) show()
+    else setCards(standing(cards, found, isPointedAt).slice(0, count))
     isAsked.current = false
+    // All of them: the title of the page need not wait for its own count.
+    if (agent === '' && found.length < count + PAGE) waitingCount.value = found.length
   }, [found])
+  useInboxKeys(list)
   const [shown, waiting] = [keysOf(cards), keysOf(found ?? [])]
   const fresh = isAsked.current ? [] : latest.filter((item) => ![...keysOf([item])].every((key) => shown.has(key)))
-  const more = () => {
-    isAsked.current = true
-    setCount(count + PAGE)
+  const next = useRef<string>(undefined)
+  const showFresh = () => {
+    next.current = fresh[0]?.turn.id
+    show()
   }
-  const news = html`<span role="status">${fresh.length > 0 && html`<button type="button" onClick=${() => setCards(latest)}>${fresh.length} new</button>`}</span>`
-  return html`<${Page} title="Inbox" actions=${news}>
+  useEffect(() => {
+    if (next.current !== undefined) document.getElementById(next.current)?.focus()
+    next.current = undefined
+  }, [cards])
+  const read = (change: () => void) => {
+    isAsked.current = true
+    change()
+  }
+  const news = html`<span role="status">${fresh.length > 0 && html`<button type="button" class="news" onClick=${showFresh}>${fresh.length} new</button>`}</span>`
+  return html`<${Page} title="Inbox" actions=${html`${news}<${Notify} />`}>
     <${Problem} error=${error} />
-    ${found?.length === 0 && html`<${Quiet}>Nothing waits for a person.<//>`}
-    <ul class="cards" aria-live="polite" ref=${list}>${cards.map((item) => html`<${Item} key=${item.turn.id} ...${item} waiting=${waiting} />`)}</ul>
-    ${(found?.length ?? 0) > count && html`<button type="button" onClick=${more}>Show more<//>`}
+    ${agents.length > 1 && html`<${Filter} agents=${agents} agent=${agent} choose=${(id: string) => read(() => setAgent(id))} />`}
+    ${found?.length === 0 && html`<${Nothing} />`}
+    <ul class="cards inbox" aria-live="polite" ref=${list}>${cards.map((item) => html`<${Card} key=${item.turn.id} ...${item} waiting=${waiting} />`)}</ul>
+    ${(found?.length ?? 0) > count && html`<button type="button" onClick=${() => read(() => setCount(count + PAGE))}>Show more<//>`}
   <//>`
 }
 
-function Item({ turn, place, waiting }: Waiting & { waiting: Set<string> }): VNode {
-  const { session_id, pending_tool_calls, created_at } = turn
-  return html`<li ref=${useFocusFallback()}>
-    <h2 dir="auto"><a href=${link('sessions', session_id)}>${place ? titleOf(place.session) : 'Untitled session'}</a></h2>
-    <p class="quiet">${place?.agent && html`<span dir="auto">${place.agent}</span> · `}Message of <${Time} at=${created_at} /></p>
-    ${pending_tool_calls.map((call) => html`<${Call} key=${keyOf(turn, call)} sessionId=${session_id} call=${call} isOver=${!waiting.has(keyOf(turn, call))} />`)}
-  </li>`
-}
+const Notify = (): VNode | null =>
+  canNotify()
+    ? html`<${ActionButton} icon="bell" run=${switchNotifications}>${isNotifying.value ? 'Stop notifying me' : 'Notify me'}<//>`
+    : null
 
-function Call({ sessionId, call, isOver }: { sessionId: string; call: RequestedCall; isOver: boolean }): VNode {
-  const { name, kind } = call
-  return html`<section>
-    ${
-      name !== QUESTION &&
-      html`<p>${kind === 'approval' ? 'Asks to run' : 'Asks for the result of'} <code>${name}</code></p>
-        <${CallArguments} name=${name} given=${call.arguments} />`
-    }
-    <${WaitingCall} sessionId=${sessionId} call=${call} isOver=${isOver} />
-  </section>`
-}
+type FilterProps = { agents: [string, string][]; agent: string; choose(id: string): void }
 
-/** Reads the newest waiting turns, in pages, and their sessions unless known. */
-async function readWaiting(count: number, places: Map<string, AskingSession>): Promise<Waiting[]> {
-  const turns: Turn[] = await readPages((query) => api.turns.listWaitingTurns({ ...query, status: ['waiting'] }), count)
-  const waiting = new Set(turns.map(({ session_id }) => session_id))
-  for (const id of places.keys()) if (!waiting.has(id)) places.delete(id)
-  await Promise.all(
-    [...waiting].map(async (id) => {
-      const place = places.get(id) ?? (await findAskingSession(id))
-      if (place !== undefined) places.set(id, place)
-    }),
-  )
-  return turns.map((turn) => ({ turn, place: places.get(turn.session_id) }))
-}
+const Filter = ({ agents, agent, choose }: FilterProps): VNode => html`<div class="filters">
+  <label>Agent <select value=${agent} onChange=${({ currentTarget }: { currentTarget: HTMLSelectElement }) => choose(currentTarget.value)}>
+    <option value="">All agents</option>${agents.map(([id, name]) => html`<option key=${id} value=${id}>${name}</option>`)}
+  </select></label>
+</div>`
 
-/** Returns undefined for a session deleted meanwhile. */
-async function findAskingSession(session_id: string): Promise<AskingSession | undefined> {
-  try {
-    const session = await api.sessions.get({ session_id })
-    const { agent_id } = session
-    return { session, agent: agent_id ? (await api.agents.get({ agent_id })).name : undefined }
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
-}
+const Nothing = (): VNode => html`<${Empty} icon="inbox" title="Nothing is waiting for you"
+  about="Approvals and questions of all agents come here. An agent asks before it runs a tool that needs an approval, and when it has a question."
+  action=${html`<a class="button" href=${link('agents')}>Choose the tools that need an approval</a>`} />`

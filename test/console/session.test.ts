@@ -120,8 +120,8 @@ describePages('a conversation', () => {
     // Nothing is half behind the bar at the top, which counts as a small target.
     await other.page.evaluate('scrollTo(0, 0)')
     await other.expectAccessible()
-    await one.page.getByLabel('Result of ask_user').last().fill('blue')
-    await other.page.getByLabel('Result of ask_user').last().fill('red')
+    await one.page.getByLabel('Your answer').fill('blue')
+    await other.page.getByLabel('Your answer').fill('red')
     await one.page.getByRole('button', { name: 'Answer' }).click()
     await waitFor(async () => (await listTurns(api, id))[0]?.pending_tool_calls.length === 1, 'the first answer')
     // The other has not seen it when the stream is late: what is sent then is refused, and no error is shown.

@@ -97,6 +97,7 @@ async function leave(page: Page): Promise<void> {
   for (const event of ['pageerror', 'console', 'dialog', 'request']) page.removeAllListeners(event)
   await page.unrouteAll()
   await page.context().setOffline(false)
+  await page.context().clearPermissions()
   await page.evaluate('localStorage.clear(), sessionStorage.clear()')
   await page.goto('about:blank')
   await page.context().clearCookies()

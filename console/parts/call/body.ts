@@ -6,9 +6,11 @@ import { CallResult } from './result.ts'
 import { parsed } from './results.ts'
 import type { Given } from './shapes.ts'
 
-type Props = {
+export type CallBodyProps = {
   name: string
   given: Given | undefined
+  /** Content of the file that the call would replace. */
+  before?: string | undefined
   result: ContentPart[]
   error: string | undefined
   /** Session whose files the call names. */
@@ -16,7 +18,7 @@ type Props = {
 }
 
 /** Arguments and result of a call for people, or both as JSON. */
-export function CallBody({ name, given, result, error, sessionId }: Props): VNode {
+export function CallBody({ name, given, before, result, error, sessionId }: CallBodyProps): VNode {
   const [isJson, setJson] = useState(false)
   const hasResult = result.length > 0
   const isEmpty = !hasResult && (given === undefined || Object.keys(given).length === 0)
@@ -25,7 +27,7 @@ export function CallBody({ name, given, result, error, sessionId }: Props): VNod
     ${
       isJson
         ? html`<${LongText} text=${jsonOf(given, result)} label=${`JSON of ${name}`} />`
-        : html`<${CallArguments} name=${name} given=${given} line=${lineOf(result)} sessionId=${sessionId} />
+        : html`<${CallArguments} name=${name} given=${given} before=${before} line=${lineOf(result)} sessionId=${sessionId} />
           ${hasResult && html`<${CallResult} name=${name} content=${result} given=${given} sessionId=${sessionId} />`}`
     }
     ${error && html`<p class="problem" dir="auto">${error}</p>`}

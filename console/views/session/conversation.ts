@@ -4,6 +4,11 @@ export type CallStatus = 'planned' | 'running' | 'waiting' | 'success' | 'error'
 
 /** Name of the calls by which a tool asks its user. */
 export const QUESTION = 'mcp_elicitation'
+/** Name of the calls by which a turn asks for more budget. */
+export const BUDGET = 'raise_budget'
+
+/** Names for people of calls that are no tool's. */
+const TITLES: Record<string, string> = { [QUESTION]: 'Question', [BUDGET]: 'More budget' }
 
 /** Call of a tool, or the question of one. */
 export type Call = {
@@ -259,7 +264,7 @@ type Planned = { id: string; name: string; display_name?: string | null }
 const planned = ({ id, name, display_name }: Planned): Call => ({
   id,
   name,
-  title: name === QUESTION ? 'Question' : (display_name ?? name),
+  title: TITLES[name] ?? display_name ?? name,
   status: 'planned',
   arguments: undefined,
   kind: undefined,

@@ -10,6 +10,7 @@ import { go, link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { type ComponentChildren, html, type VNode } from '../../ui.ts'
 import { placeOf, shownFilter } from '../sessions/session-list.ts'
+import { ApprovedTools } from './approved-tools.ts'
 import { openFork } from './fork.ts'
 import { Forks } from './forks.ts'
 import { sessionItems } from './session-menu.ts'
@@ -56,6 +57,6 @@ export function HeadActions({ session, reload }: { session: Session; reload(): v
     { label: 'Summarise', icon: 'archive', run: summarise },
   ]
   const onDeleted = () => go(placeOf(shownFilter.value), { replace: true })
-  return html`<${UseFromCode} steps=${sessionSteps(session_id)} />
+  return html`<${ApprovedTools} session=${session} reload=${reload} /><${UseFromCode} steps=${sessionSteps(session_id)} />
     <${Menu} label="Actions for this session" items=${sessionItems(session, { onChanged: reload, onDeleted }, others)} />`
 }

@@ -4,6 +4,7 @@ import { Page, Problem } from '../../parts/page.ts'
 import { link, route } from '../../router.ts'
 import { api, readAnywhere } from '../../service.ts'
 import { computed, html, useMemo, useRef, useState, type VNode } from '../../ui.ts'
+import { approvals } from '../../waiting.ts'
 import { Databases } from '../contents/databases.ts'
 import { Files } from '../contents/files.ts'
 import { Storage } from '../contents/storage.ts'
@@ -76,7 +77,7 @@ function useSession(session_id: string, live: Live) {
     reload,
   } = useLoad(
     () => readAnywhere(`/v1/sessions/${encodeURIComponent(session_id)}`, () => api.sessions.get({ session_id })),
-    [session_id, turns.value],
+    [session_id, turns.value, approvals.value],
   )
   const { value: agent } = useLoad(() => findAgent(session), [session?.agent_id])
   const modelId = session?.model_id ?? agent?.default_model_id

@@ -1,12 +1,13 @@
 import { Badge } from '../../parts/badge.ts'
-import { CallBody } from '../../parts/call/body.ts'
+import { CallBody, type CallBodyProps } from '../../parts/call/body.ts'
 import { FilePath, isOfFiles } from '../../parts/call/file-path.ts'
 import { exitCodeOf } from '../../parts/call/results.ts'
 import { CallSummary } from '../../parts/call/title.ts'
 import { Fold } from '../../parts/fold.ts'
 import { subjectOf } from '../../parts/subject.ts'
 import { html, useRef, type VNode } from '../../ui.ts'
-import { type Call, QUESTION, textOf } from './conversation.ts'
+import { BUDGET, type Call, QUESTION, textOf } from './conversation.ts'
+import { useFileBefore } from './file-before.ts'
 import { WaitingCall } from './waiting-call.ts'
 
 /** Question of a tool, once it has been answered. */
@@ -34,18 +35,29 @@ function subjectIn(sessionId: string, { name, status }: Call, given: Call['argum
   return isFile ? html`<${FilePath} path=${path} sessionId=${sessionId} />` : subjectOf(given)
 }
 
+/**
+ * Arguments and result of a call. While it asks, the changes of its file are shown. `of` is its session. A component of its
+ * own, because preact does not redraw one with a state for a call that has changed within.
+ */
+function Body({ of, isAsking, ...props }: CallBodyProps & { of: string; isAsking: boolean }): VNode {
+  const { name, given } = props
+  const before = useFileBefore(of, { name, arguments: given }, isAsking)
+  return html`<${CallBody} ...${props} before=${before} />`
+}
+
 /** Call of a tool in one line, and opened its arguments, its result, and the ways to answer while it waits. */
 export function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
   const { name, title, status, result, error } = call
   // A waiting question is shown with its form.
-  const given = name === QUESTION ? questionOf(call) : call.arguments
+  const isForm = name === QUESTION || (name === BUDGET && status === 'waiting')
+  const given = isForm ? questionOf(call) : call.arguments
   const isActive = status === 'running' || status === 'waiting'
   const hasWaited = useRef(false)
   hasWaited.current ||= status === 'waiting'
   const files = status === 'success' && isOfFiles(name) ? sessionId : undefined
   const summary = html`<${CallSummary} name=${name} title=${title} subject=${subjectIn(sessionId, call, given)} /><${State} call=${call} />`
   const content = () =>
-    html`<${CallBody} name=${name} given=${given} result=${result} error=${error} sessionId=${files} />`
+    html`<${Body} name=${name} given=${given} result=${result} error=${error} sessionId=${files} of=${sessionId} isAsking=${hasWaited.current && isActive} />`
   return html`<li class="call">
     <${Fold} isOpen=${isActive} summary=${summary} content=${content} />
     ${hasWaited.current && isActive && html`<${WaitingCall} sessionId=${sessionId} call=${call} isOver=${status !== 'waiting'} />`}

@@ -1,0 +1,43 @@
+import { useKeys } from '../keys.ts'
+import type { RefObject } from '../ui.ts'
+import { chosen } from './session/approval.ts'
+
+/**
+ * Gives keys to the inbox: j and k go from card to card, a and d choose an answer of the card with the focus. The same key
+ * presses the button that it has chosen, if nothing else was done in between.
+ */
+export function useInboxKeys(list: RefObject<HTMLElement | null>): void {
+  const cards = () => [...(list.current?.children ?? [])] as HTMLElement[]
+  const move = (by: number) => {
+    const all = cards()
+    const at = all.findIndex((card) => card.contains(document.activeElement))
+    const next = all[at < 0 ? 0 : at + by]
+    next?.focus()
+    next?.scrollIntoView({ block: 'nearest' })
+  }
+  const choose = (name: 'approve' | 'deny') => (event: KeyboardEvent) => {
+    // A key that is held down decides nothing.
+    if (event.repeat) return
+    const card = cards().find((one) => one.contains(document.activeElement))
+    const call = document.activeElement?.closest('section')
+    const place = call && card?.contains(call) ? call : card
+    const button = place?.querySelector<HTMLButtonElement>(`:not([inert]) > .decide .${name}`) ?? undefined
+    if (button !== undefined && button === chosen.value && button === document.activeElement) {
+      chosen.value = undefined
+      button.click()
+      return
+    }
+    button?.focus()
+    chosen.value = button
+    const forget = () => {
+      if (chosen.value === button) chosen.value = undefined
+    }
+    button?.addEventListener('blur', forget, { once: true })
+  }
+  useKeys({
+    j: { about: 'Next card', run: () => move(1) },
+    k: { about: 'Card before', run: () => move(-1) },
+    a: { about: 'Approve: press twice', run: choose('approve') },
+    d: { about: 'Deny: press twice', run: choose('deny') },
+  })
+}
