@@ -2,6 +2,7 @@
 import './key-names.ts'
 import './keys.ts'
 import './load.ts'
+import './parts/agent-select.ts'
 import './parts/badge.ts'
 import './parts/code.ts'
 import './parts/compare-link.ts'

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { CostUsd, DateTime, listOf, TokenUsage, textUpTo, unsupported } from './kit/common.ts'
 import { group } from './kit/endpoint.ts'
 import { AgentId, ClearableModelRef, ModelRef, wireId } from './kit/ids.ts'
+import { pagination, repeated } from './kit/query.ts'
 import { OutputSchema } from './output-schema.ts'
 import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
@@ -54,6 +55,22 @@ export const Agent = z
   })
   .meta({ id: 'Agent' })
 export type Agent = z.infer<typeof Agent>
+
+/** Fields of an agent that lists show. */
+export const AgentSummary = z
+  .object({
+    id: wireId('agent'),
+    name: z.string(),
+    description: z.string().nullish().meta({ description: 'Its first 300 characters.' }),
+    default_model_id: wireId('model').nullish(),
+    tags: z.array(z.string()),
+    status: AgentStatus,
+    version: z.int().min(1),
+    created_at: DateTime,
+    updated_at: DateTime,
+  })
+  .meta({ id: 'AgentSummary' })
+export type AgentSummary = z.infer<typeof AgentSummary>
 
 export const MAX_NAME_BYTES = 2 * KiB
 const name = textUpTo(MAX_NAME_BYTES).refine((text) => text.trim() !== '', { error: 'must not be empty' })
@@ -153,6 +170,23 @@ export const agentEndpoints = group(
         status: AgentStatus.optional().meta({ description: 'Default: active.' }),
       }),
       responses: { 200: listOf(Agent) },
+    },
+    summaries: {
+      operationId: 'listAgentSummaries',
+      method: 'GET',
+      at: '/summaries',
+      summary: 'Lists agents without their prompts, capabilities and tools, newest first',
+      query: z.object({
+        search: textUpTo(200).optional(),
+        status: AgentStatus.optional().meta({ description: 'Default: active; with `id`, all.' }),
+        id: repeated(AgentId, 100).meta({
+          type: 'array',
+          items: { type: 'string' },
+          description: 'Only these agents; repeat the key.',
+        }),
+        ...pagination,
+      }),
+      responses: { 200: listOf(AgentSummary) },
     },
     create: {
       operationId: 'createAgent',

@@ -3,7 +3,7 @@ import { agentEndpoints, CreateAgentRequest } from '../../contract/agents.ts'
 import { copyAgent, createAgent, importAgent, putAgent } from '../../domain/agents/create.ts'
 import { markedAsMissing, parseAgentDocument } from '../../domain/agents/document/parse.ts'
 import { documentFileName, renderAgentDocument } from '../../domain/agents/document/render.ts'
-import { listAgents } from '../../domain/agents/list.ts'
+import { listAgents, listSummaries } from '../../domain/agents/list.ts'
 import { previewAgent } from '../../domain/agents/preview.ts'
 import { getAgent } from '../../domain/agents/read.ts'
 import { archiveAgent, patchAgent } from '../../domain/agents/update.ts'
@@ -19,6 +19,10 @@ import { checkText } from '../http/text.ts'
 export function agentRoutes(handle: Handle, deps: Deps): void {
   handle(agentEndpoints.list, async ({ actor, query, ctx }) =>
     answerList(ctx, deps.log, linesOf(listAgents(deps, actor, query))),
+  )
+  // Before the operation whose path has an id in this place.
+  handle(agentEndpoints.summaries, async ({ actor, query, ctx }) =>
+    answerList(ctx, deps.log, linesOf(listSummaries(deps, actor, query))),
   )
   handle(agentEndpoints.create, async ({ actor, body, once }) => {
     const { created, agent } = await once((attempt) => createAgent(deps, actor, body, attempt))

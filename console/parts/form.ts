@@ -2,6 +2,7 @@ import { ApiError } from 'agent-session-client'
 import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useMemo, useRef, useState, type VNode } from '../ui.ts'
 import { useUnsaved } from '../unsaved.ts'
+import { AgentSelect } from './agent-select.ts'
 
 type Option = { value: string; label: string }
 
@@ -11,7 +12,7 @@ export type Field = {
   label: string
   /** Name of the value in the service's errors. Default: `name`. */
   path?: string
-  kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'lines' | 'json'
+  kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'agent' | 'lines' | 'json'
   hint?: ComponentChildren
   isRequired?: boolean
   /** Attributes of the entry that browsers check, such as `type`, `min` or `step`. */
@@ -211,6 +212,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
       html`<textarea rows="3" ...${common} defaultValue=${Array.isArray(value) ? value.join('\n') : text}></textarea>`,
     json: () =>
       html`<textarea rows="6" class="code" spellcheck="false" ...${common} defaultValue=${jsonOf(value)}></textarea>`,
+    agent: () => html`<${AgentSelect} ...${common} value=${text} none=${isRequired ? undefined : none} />`,
     choice: () => html`<select ...${common}>
       ${!isRequired && html`<option value="">${none}</option>`}
       ${options.map((option) => html`<option value=${option.value} selected=${option.value === value}>${option.label}</option>`)}

@@ -1,4 +1,4 @@
-import type { Agent, Session } from 'agent-session-client'
+import type { AgentSummary, Session } from 'agent-session-client'
 import { useLoad } from '../load.ts'
 import { Dialog } from '../parts/dialog.ts'
 import { Icon } from '../parts/icon.ts'
@@ -25,15 +25,15 @@ const sessionEntry = ({ id, title, preview, updated_at }: Session): Entry => ({
   note: html`<${Time} at=${updated_at} />`,
   run: goTo(link('sessions', id)),
 })
-const agentEntry = ({ id, name }: Agent): Entry => ({ id, label: name, icon: 'agent', run: goTo(link('agents', id)) })
+const agentEntry = ({ id, name }: AgentSummary): Entry => ({ id, label: name, icon: 'agent', run: goTo(link('agents', id)) })
 
 /** Asks the service for the agents and sessions that match a text. */
 async function search(text: string): Promise<Found> {
   const [agents, sessions] = await Promise.all([
-    api.agents.list({ search: text }),
+    api.agents.listAgentSummaries({ search: text, limit: MAX_FOUND }),
     api.sessions.list({ search: text, limit: MAX_FOUND }),
   ])
-  return { agents: agents.data.slice(0, MAX_FOUND).map(agentEntry), sessions: sessions.data.map(sessionEntry) }
+  return { agents: agents.data.map(agentEntry), sessions: sessions.data.map(sessionEntry) }
 }
 
 /** Searches a moment after the last key. Only the answer for the latest text is kept. */

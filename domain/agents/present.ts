@@ -1,4 +1,4 @@
-import type { Agent, AgentLimits } from '../../contract/agents.ts'
+import type { Agent, AgentLimits, AgentSummary } from '../../contract/agents.ts'
 import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
 import type { Agent as AgentRow } from '../../prisma/generated/client.ts'
 import type { Deps } from '../conversation/deps.ts'
@@ -38,6 +38,23 @@ const present = (row: AgentRow, missing: Missing): Agent => ({
   version: row.version,
   usage: presentUsage(row),
   cost_usd: presentCost(row.costUsd),
+  created_at: row.createdAt.toISOString(),
+  updated_at: row.updatedAt.toISOString(),
+})
+
+export type SummaryRow = Pick<
+  AgentRow,
+  'id' | 'name' | 'description' | 'tags' | 'status' | 'version' | 'defaultModelId' | 'createdAt' | 'updatedAt'
+>
+
+export const presentSummary = (row: SummaryRow): AgentSummary => ({
+  id: toId('agent', row.id),
+  name: row.name,
+  description: row.description,
+  default_model_id: row.defaultModelId && toId('model', row.defaultModelId),
+  tags: row.tags,
+  status: row.status,
+  version: row.version,
   created_at: row.createdAt.toISOString(),
   updated_at: row.updatedAt.toISOString(),
 })

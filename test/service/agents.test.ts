@@ -233,6 +233,37 @@ describe('listing agents', () => {
     expect(names((await search('no such agent')).body)).toEqual([])
   })
 
+  it('shows what lists need without prompts, in pages and by ids', async () => {
+    const made = []
+    for (const name of ['first', 'second', 'third']) {
+      const given = agent({
+        name: `slim ${name}`,
+        description: 'd'.repeat(500),
+        tags: ['slim'],
+        capabilities: ['test_math'],
+      })
+      made.push((await create(given)).body)
+    }
+    const [first, second, third] = made
+    await call(api, 'DELETE', `/v1/agents/${second.id}`)
+    const slim = (query: string) => call(api, 'GET', `/v1/agents/summaries?${query}`)
+    const { id, name, default_model_id, tags, status, version, created_at, updated_at } = third
+    const summary = { id, name, default_model_id, tags, status, version, created_at, updated_at }
+    const whole = await slim('search=slim')
+    expect(names(whole.body)).toEqual(['slim third', 'slim first'])
+    expect(whole.body.data[0]).toEqual({ ...summary, description: 'd'.repeat(300) })
+    expect(names((await slim('search=slim&limit=1&offset=1')).body)).toEqual(['slim first'])
+    expect(names((await slim('search=slim&status=archived')).body)).toEqual(['slim second'])
+    expect(names((await slim(`id=${second.id}&id=${first.id}&id=${unknownId('agent')}`)).body)).toEqual([
+      'slim second',
+      'slim first',
+    ])
+    const elsewhere = await newOrganization()
+    expect((await call(elsewhere, 'GET', `/v1/agents/summaries?id=${first.id}`)).body.data).toEqual([])
+    expectError(await slim('id=agent_1'), 400, /^id/)
+    expectError(await slim('limit=0'), 400, /^limit: /)
+  })
+
   it('takes a search of 200 bytes but no longer', async () => {
     expect((await search('s'.repeat(200))).status).toBe(200)
     expectError(await search('s'.repeat(201)), 400, /^search: must be at most 200 bytes/)

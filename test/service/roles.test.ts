@@ -52,6 +52,7 @@ const DECISIONS: Record<string, Decision> = {
   'DELETE /v1/users/me': 'signed in',
   'POST /v1/users/me/switch-org': 'signed in',
   'GET /v1/agents': 'member',
+  'GET /v1/agents/summaries': 'member',
   'POST /v1/agents': 'member',
   'POST /v1/agents/import': 'member',
   'POST /v1/agents/preview': 'member',

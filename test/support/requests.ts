@@ -85,6 +85,7 @@ export const requests: Record<string, (own: Ids, other: Ids) => Request[]> = {
   'POST /v1/users/me/switch-org': (_, other) => [{ body: { org_id: other.organization } }],
 
   'GET /v1/agents': (_, other) => [list(), list({ search: other.mark })],
+  'GET /v1/agents/summaries': (_, other) => [list(), list({ search: other.mark }), list({ id: other.agent })],
   'POST /v1/agents': (_, other) => [
     { body: { ...agent, id: other.chosenAgent }, succeeds: true, creates: true },
     { body: { ...agent, default_model_id: other.llmModel } },

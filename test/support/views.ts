@@ -31,6 +31,7 @@ export const views: Record<string, ((ids: Ids) => Parameters[]) | string> = {
   'GET /v1/orgs/{org}/invitations': ({ organization }) => list({ org: organization }),
   'GET /v1/users': () => list(),
   'GET /v1/agents': () => list(),
+  'GET /v1/agents/summaries': () => list(),
   'GET /v1/agents/{agent_id}': ofAgents,
   'GET /v1/agents/{agent_id}/export': ofAgents,
   'GET /v1/agents/{agent_id}/versions': ofAgents,

@@ -146,18 +146,12 @@ async function trigger({ id, name }: ScheduleResponse): Promise<void> {
 }
 
 async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
-  const { data } = await api.agents.list()
-  const agents = data.map(({ id, name }) => ({ value: id, label: name }))
-  const { agent_id } = (item?.target.input ?? {}) as MessageInput
-  if (agent_id && !agents.some(({ value }) => value === agent_id))
-    agents.push({ value: agent_id, label: `${agent_id} (archived)` })
   const saysMessage: Field[] = [
     {
       name: 'agent_id',
       path: 'target.input.agent_id',
       label: 'Agent',
-      kind: 'choice',
-      options: agents,
+      kind: 'agent',
       none: 'Choose an agent',
       hint: 'Each run starts a new session with it.',
     },
