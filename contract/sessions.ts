@@ -5,6 +5,8 @@ import { AgentId, ClearableModelRef, HarnessId, ModelRef, SessionId, wireId } fr
 import { pagination, repeated, search, time } from './kit/query.ts'
 import { capabilityList, missingModel, NamedCapability, ToolDefinition, tagList, toolList } from './tools.ts'
 
+const MiB = 1024 * 1024
+
 export const SessionStatus = z.enum(['started', 'active', 'idle', 'waitingfortoolresults']).meta({
   id: 'SessionStatus',
   description:
@@ -51,6 +53,7 @@ export const Session = z
     approved_tools: z.array(z.string()).meta({
       description: 'Names of the tools that a person lets run without an approval in this session.',
     }),
+    draft_prompt: z.string().nullish(),
     features: z.array(z.string()),
     status: SessionStatus,
     last_turn_status: LastTurnStatus.nullish().meta({
@@ -91,6 +94,13 @@ export const CreateSessionRequest = z
     tags: tagList.optional(),
     capabilities: capabilityList.optional(),
     tools: toolList.optional(),
+    draft_prompt: textUpTo(MiB)
+      .nullish()
+      .meta({
+        description:
+          "Prompt that its turns run instead of the agent's, and without the agent's capabilities and tools, in whose place are " +
+          "its own: for trying changes before they are saved. The agent's limits and output schema still apply.",
+      }),
     snapshots,
   })
   .meta({ id: 'CreateSessionRequest' })
@@ -161,6 +171,7 @@ export const sessionEndpoints = group(
       summary: 'Creates a session, with an agent or without',
       body: CreateSessionRequest,
       bodyOptional: true,
+      bodyLimitBytes: 3 * MiB,
       creates: true,
       responses: { 201: Session },
       errors: [422],

@@ -60,13 +60,18 @@ export async function checkAgent<T extends Checked>(
     input.capabilities,
     before?.capabilities as AgentCapabilityConfig[] | undefined,
   )
-  const scriptProblem = checkScript(input.system_prompt ?? '')
-  if (scriptProblem !== undefined) throw invalid(`system_prompt: ${afterField(scriptProblem)}`)
+  checkPrompt(input.system_prompt, 'system_prompt')
   await checkAgentTools(deps, actor, { ...input, known }, before)
   await checkOutputSchema(deps, actor, input.output_schema)
   checkLimits(deps.limits, input.limits ?? {}, before?.limits ?? {})
   // TypeScript keeps a spread type parameter's own field.
   return { ...input, default_model_id } as WithModelId<T>
+}
+
+/** Throws `invalid` for the script of a simulated model in a prompt, if it cannot be run. */
+export function checkPrompt(prompt: string | null | undefined, field: string): void {
+  const problem = checkScript(prompt ?? '')
+  if (problem !== undefined) throw invalid(`${field}: ${afterField(problem)}`)
 }
 
 async function checkAgentTools(

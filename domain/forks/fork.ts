@@ -220,6 +220,7 @@ async function settingsThen(
     agentId: source.agentId,
     agentVersion: agent_version === 0 ? null : (agent_version ?? ran),
     harnessId: source.harnessId,
+    draftPrompt: source.draftPrompt,
     modelId,
     title: title ?? source.title,
     tags: source.tags,

@@ -1,8 +1,8 @@
 import type { AgentId } from '../../contract/kit/ids.ts'
 import type { CreateSessionRequest, Session } from '../../contract/sessions.ts'
-import type { AgentCapabilityConfig, ToolDefinition } from '../../contract/tools.ts'
+import type { AgentCapabilityConfig } from '../../contract/tools.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import { checkCapabilities, checkVersion, requireActiveAgent, requireModel } from '../agents/check.ts'
+import { checkCapabilities, checkPrompt, checkVersion, requireActiveAgent, requireModel } from '../agents/check.ts'
 import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
@@ -14,6 +14,7 @@ import type { MountedFile } from '../session-data/files/file-change.ts'
 import { mountFiles } from '../session-data/files/mount.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
+import { agentPartOf } from './agent-part.ts'
 import { getSession, readSessions } from './read.ts'
 
 /** Inserts rows that belong to a new session, in its transaction. */
@@ -44,12 +45,12 @@ export async function insertSession(
   alongside?: Alongside,
 ): Promise<Session> {
   if (input.agent_version != null && !input.agent_id) throw invalid('agent_version: needs an agent_id')
+  checkPrompt(input.draft_prompt, 'draft_prompt')
   const modelId = await requireModel(deps, actor, input.model_id, 'model_id')
   const named = input.capabilities ?? []
   await checkCapabilities(deps, actor, named)
-  const agent = input.agent_id
-    ? await checkAgentOfSession(deps, actor, input.agent_id, input.agent_version)
-    : { capabilities: [], tools: [] }
+  const found = input.agent_id && (await checkAgentOfSession(deps, actor, input.agent_id, input.agent_version))
+  const agent = agentPartOf(found || null, input.draft_prompt)
   const refs = [...agent.capabilities, ...named]
   const known = await readCapabilities(deps, actor.organizationId, refs)
   checkAgentTools(agent.tools, input.tools ?? [], { refs, known }, { refs: agent.capabilities, known })
@@ -66,6 +67,7 @@ export async function insertSession(
     // Parsed by the contract; Prisma's JSON input type does not accept `unknown`.
     capabilities: (input.capabilities ?? []) as Prisma.InputJsonValue,
     tools: (input.tools ?? []) as Prisma.InputJsonValue,
+    draftPrompt: input.draft_prompt ?? null,
     snapshotsSince: input.snapshots ? 0 : null,
   }
   await insertRows(deps, row, filesOf(deps, refs), alongside)
@@ -96,10 +98,8 @@ async function insertRows(
 const filesOf = (deps: Deps, refs: AgentCapabilityConfig[]): MountedFile[] =>
   resolveCapabilities(refs, deps.capabilities).flatMap(({ capability }) => capability.files ?? [])
 
-/** Checks the agent of a new session and returns its capabilities and tools. Throws `invalid`. */
+/** Returns the agent of a new session, as its version has it. Throws `invalid`. */
 async function checkAgentOfSession(deps: Deps, actor: Actor, agentId: AgentId, version: number | null | undefined) {
   const agent = await requireActiveAgent(deps, actor, agentId, 'agent_id')
-  const { capabilities, tools } = version == null ? agent : await checkVersion(deps, actor, agentId, version)
-  // Validated by the contract when they were written.
-  return { capabilities: capabilities as AgentCapabilityConfig[], tools: tools as ToolDefinition[] }
+  return version == null ? agent : checkVersion(deps, actor, agentId, version)
 }

@@ -8,6 +8,7 @@ import type { Capability } from '../tools/capabilities/capability.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
 import type { ApprovedTools } from '../tools/capabilities/toolset.ts'
 import { type Missing, markMissing } from '../tools/registry/missing.ts'
+import { agentPartOf } from './agent-part.ts'
 
 /** Rows of other tables to load with a session, including only the caller's pin. */
 export const relations = ({ userId }: Actor) =>
@@ -38,6 +39,7 @@ export function presentSession(
     ...markMissing(missing, namesOf(row)),
     tools: row.tools as ToolDefinition[],
     approved_tools: Object.keys(row.approvedTools as ApprovedTools).sort(),
+    draft_prompt: row.draftPrompt,
     features: featuresOf(registry, [...ofAgent, ...capabilities]),
     active_schedule_count: activeSchedules,
     is_pinned: row.pins.length > 0,
@@ -78,8 +80,8 @@ export function presentOrigin({ forkedFromId, fork }: Pick<SessionRow, 'forkedFr
 }
 
 /** Returns the references of the session and its agent, validated by the contract when written. */
-const refsOf = ({ capabilities, agent }: SessionRow) => ({
-  ofAgent: (agent?.capabilities ?? []) as AgentCapabilityConfig[],
+const refsOf = ({ capabilities, agent, draftPrompt }: SessionRow) => ({
+  ofAgent: agentPartOf(agent, draftPrompt).capabilities,
   capabilities: capabilities as AgentCapabilityConfig[],
 })
 

@@ -10,6 +10,7 @@ import { audited, givenFields } from '../kit/audit/entry.ts'
 import { invalid, noSession } from '../kit/errors.ts'
 import type { ApprovedTools } from '../tools/capabilities/toolset.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
+import { agentPartOf } from './agent-part.ts'
 import { getSession } from './read.ts'
 
 /**
@@ -63,14 +64,14 @@ async function checkChanges(
   // Validated by the contract when they were written.
   const named = before.capabilities as AgentCapabilityConfig[]
   await checkCapabilities(deps, actor, capabilities, named)
-  const ofAgent = (before.agent?.capabilities ?? []) as AgentCapabilityConfig[]
+  const { capabilities: ofAgent, tools: agentTools } = agentPartOf(before.agent, before.draftPrompt)
   const ownerOf = async (own: AgentCapabilityConfig[]) => {
     const refs = [...ofAgent, ...own]
     return { refs, known: await readCapabilities(deps, where.organizationId, refs) }
   }
   const [had, has] = [await ownerOf(named), await ownerOf(capabilities ?? named)]
   const stored = before.tools as ToolDefinition[]
-  checkAgentTools((before.agent?.tools ?? []) as ToolDefinition[], tools ?? stored, has, had)
+  checkAgentTools(agentTools, tools ?? stored, has, had)
   await checkTools(deps, actor, tools ?? stored, { what: 'session', ...has }, { tools: stored, ...had })
   return modelId
 }

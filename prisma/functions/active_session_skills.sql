@@ -10,7 +10,7 @@ CREATE OR REPLACE FUNCTION active_session_skills(p_organization_id uuid, p_sessi
   WITH refs AS MATERIALIZED (
     SELECT substr(c ->> 'ref', 7)::uuid AS skill_id
     FROM sessions s LEFT JOIN agents a ON a.organization_id = s.organization_id AND a.id = s.agent_id
-    LEFT JOIN agent_versions v ON v.organization_id = a.organization_id AND v.agent_id = a.id AND v.version = coalesce(
+    LEFT JOIN agent_versions v ON v.organization_id = a.organization_id AND v.agent_id = a.id AND s.draft_prompt IS NULL AND v.version = coalesce(
       (SELECT agent_version FROM turns WHERE session_id = s.id AND status IN ('active', 'waiting') LIMIT 1), s.agent_version, a.version
     )
     CROSS JOIN LATERAL (VALUES (v.capabilities), (s.capabilities)) AS named (capabilities)

@@ -35,6 +35,7 @@ describe('creating a session', () => {
       capabilities: [],
       tools: [],
       approved_tools: [],
+      draft_prompt: null,
       features: [],
       status: 'started',
       last_turn_status: null,

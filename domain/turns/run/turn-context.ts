@@ -130,7 +130,10 @@ type Row = Configuration & {
   conversation: ConversationPage | null
 }
 
-/** Prompt, capabilities and tools as agent and session configure them. Without an agent, its fields are null. */
+/**
+ * Prompt, capabilities and tools as agent and session configure them. Without an agent, its fields are null, and its lists
+ * also with a draft in its place.
+ */
 export type Configuration = {
   systemPrompt: string | null
   agentCapabilities: AgentCapabilityConfig[] | null
@@ -140,8 +143,9 @@ export type Configuration = {
   approvedTools: ApprovedTools
 }
 
-export const configurationSql = Prisma.sql`v.system_prompt AS "systemPrompt",
-  v.capabilities AS "agentCapabilities", v.tools AS "agentTools",
+export const configurationSql = Prisma.sql`coalesce(s.draft_prompt, v.system_prompt) AS "systemPrompt",
+  CASE WHEN s.draft_prompt IS NULL THEN v.capabilities END AS "agentCapabilities",
+  CASE WHEN s.draft_prompt IS NULL THEN v.tools END AS "agentTools",
   s.capabilities AS "sessionCapabilities", s.tools AS "sessionTools",
   s.approved_tools AS "approvedTools"`
 
