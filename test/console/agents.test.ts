@@ -1,3 +1,4 @@
+import { createScriptedAgent } from '../support/agents.ts'
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
 import { call, waitFor } from '../support/http.ts'
@@ -20,13 +21,15 @@ describePages('agents', () => {
     await page.getByLabel('Prompt', { exact: true }).fill(`\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``)
     await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
     await page.getByLabel('File system', { exact: true }).check()
-    await page.getByRole('button', { name: 'Require approval for a tool' }).click()
-    await page.getByLabel('File system', { exact: true }).uncheck()
-    await page.getByText('No capability that is chosen has a tool of this name').waitFor()
-    await page.getByRole('button', { name: 'Remove', exact: true }).click()
-    expect(await page.getByRole('button', { name: 'Require approval for a tool' }).isDisabled()).toBe(true)
-    await page.getByLabel('File system', { exact: true }).check()
-    await page.getByRole('button', { name: 'Add a client tool' }).click()
+    await page.getByLabel('Calls of delete_file').selectOption('Asks first')
+    // A choice for a tool that is no longer offered is not sent.
+    await page.getByLabel('Test: math', { exact: true }).waitFor({ state: 'detached' })
+    await page.getByLabel('Show test capabilities').check()
+    await page.getByLabel('Test: math', { exact: true }).check()
+    await page.getByLabel('Calls of add', { exact: true }).selectOption('Asks first')
+    await page.getByLabel('Test: math', { exact: true }).uncheck()
+    await page.locator('summary', { hasText: 'Client-side tools' }).click()
+    await page.getByRole('button', { name: 'Look something up' }).click()
     const tool = page.getByRole('group', { name: 'Client tool 1' })
     await tool.getByLabel(/^Name/).fill('ask_user')
     await tool.getByLabel('Description').fill('Asks the user.')
@@ -35,9 +38,22 @@ describePages('agents', () => {
     await page.getByText('The parameters of ask_user are not valid JSON').waitFor()
     await tool.getByLabel('Parameters').fill('{"type": "object"}')
     await page.getByRole('button', { name: 'Preview' }).click()
-    await page.getByRole('heading', { name: 'What the model gets' }).waitFor()
-    for (const name of ['write_file', 'ask_user']) await page.locator('summary', { hasText: name }).waitFor()
+    const shown = page.getByRole('dialog', { name: 'What the model gets' })
+    for (const name of ['write_file', 'ask_user']) await shown.locator('summary', { hasText: name }).waitFor()
     await opened.expectAccessible()
+    await shown.getByRole('button', { name: 'Close' }).click()
+    // The agent is tried before it exists.
+    const show = async (name: string) => {
+      if (size === 'narrow') await page.getByRole('button', { name, exact: true }).click()
+    }
+    await show('Try it')
+    await page.getByLabel('Message to try').fill('Write it.')
+    await page.keyboard.press('Enter')
+    await page.getByText('It is written.').waitFor()
+    expect((await call(api, 'GET', '/v1/agents')).body.data).toEqual([])
+    await show('Settings')
+    const tried = (await call(api, 'GET', '/v1/sessions')).body.data
+    expect(tried).toMatchObject([{ agent_id: null, title: 'Try: Writer', tags: ['draft'] }])
     await page.getByRole('button', { name: 'Create' }).click()
     await page.getByRole('heading', { name: 'Writer' }).waitFor()
 
@@ -46,19 +62,28 @@ describePages('agents', () => {
       {
         name: 'Writer',
         capabilities: [{ ref: 'session_file_system' }],
-        tools: [{ type: 'client_side', name: 'ask_user', description: 'Asks the user.' }],
+        tools: [
+          { type: 'builtin', name: 'delete_file', policy: 'requires_approval' },
+          { type: 'client_side', name: 'ask_user', description: 'Asks the user.' },
+        ],
       },
     ])
     const [agent] = body.data
+    // What only tried something is gone with its page.
+    await waitFor(async () => (await call(api, 'GET', '/v1/sessions')).body.total === 0, 'no session to be left')
     await page.getByRole('button', { name: 'Start a session' }).click()
-    await page.getByLabel('Message').fill('Write it.')
+    await page.getByLabel('Message', { exact: true }).fill('Write it.')
     await page.keyboard.press('Enter')
     await page.getByText('It is written.').waitFor()
     await page.getByRole('link', { name: 'Files' }).click()
     await page.getByRole('link', { name: 'hello.txt' }).click()
     await page.getByText('Hello from the agent').waitFor()
 
-    await page.getByRole('link', { name: 'Agents', exact: true }).click()
+    const goTo = async (name: string) => {
+      if (size === 'narrow') await page.getByRole('button', { name: 'Menu', exact: true }).click()
+      await page.getByRole('navigation', { name: 'Console' }).getByRole('link', { name, exact: true }).click()
+    }
+    await goTo('Agents')
     await page.getByRole('link', { name: 'Writer' }).click()
     // Another program changes what this form does not.
     await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Changed elsewhere' })
@@ -73,7 +98,7 @@ describePages('agents', () => {
     // The console goes back through the history, which takes a moment.
     const isBack = () => page.waitForURL((url) => url.hash === form)
     const form = new URL(page.url()).hash
-    await page.getByRole('link', { name: 'Sessions', exact: true }).first().click()
+    await goTo('Sessions')
     await waitFor(async () => questions.length === 1, 'the question')
     await isBack()
     await page.evaluate('history.back()')
@@ -87,7 +112,7 @@ describePages('agents', () => {
     await page.getByRole('heading', { name: 'Writer' }).waitFor()
     expect(questions).toEqual(Array(3).fill(expect.stringMatching(/^Leave without saving/)))
     await page.getByLabel('Tags').fill('one\ntwo')
-    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
     await page.getByText('Saved.').waitFor()
     const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)
     expect(changed.body).toMatchObject({ description: 'Changed elsewhere', tags: ['one', 'two'], tools: agent.tools })
@@ -96,7 +121,7 @@ describePages('agents', () => {
     await page.reload()
     await page.getByLabel('Tags').fill('')
     await page.getByLabel('Model', { exact: true }).selectOption({ index: 0 })
-    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
     await page.getByText('Saved.').waitFor()
     const emptied = await call(api, 'GET', `/v1/agents/${agent.id}`)
     const { capabilities, tools } = agent
@@ -142,24 +167,28 @@ describePages('agents', () => {
     await page.getByText('Painter').waitFor({ state: 'detached' })
     expect(await names.allTextContents()).toEqual(['Plumber'])
     await page.getByRole('link', { name: 'Plumber' }).click()
-    const [download] = await Promise.all([
-      page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Export' }).click(),
-    ])
+    const choose = async (name: string) => {
+      await page.getByRole('button', { name: 'More actions' }).click()
+      await page.getByRole('menuitem', { name }).click()
+    }
+    const [download] = await Promise.all([page.waitForEvent('download'), choose('Export')])
     expect(download.suggestedFilename()).toBe('Plumber.md')
-    await page.getByRole('button', { name: 'Duplicate' }).click()
+    await choose('Duplicate')
     await page.getByRole('heading', { name: /Plumber.+/ }).waitFor()
-    await page.getByRole('button', { name: 'Archive' }).click()
+    await choose('Archive')
     await opened.agree('Archive')
     await page.getByText('This agent is archived').waitFor()
     await page.locator('.crumbs').getByRole('link', { name: 'Agents' }).click()
     await page.getByRole('link', { name: 'Archived agents' }).click()
     await page.getByRole('heading', { name: 'Archived agents' }).waitFor()
     await opened.expectAccessible()
-    await page.getByRole('rowheader').getByRole('link').click()
-    await page.getByRole('button', { name: 'Restore' }).click()
-    await page.getByText('This agent is archived').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: /^Actions for Plumber/ }).click()
+    await page.getByRole('menuitem', { name: 'Restore' }).click()
+    await page.getByText('No archived agents.').waitFor()
     await page.locator('.crumbs').getByRole('link', { name: 'Agents' }).click()
+    // Nothing is archived any more.
+    await page.getByText('Painter').waitFor()
+    expect(await page.getByRole('link', { name: 'Archived agents' }).count()).toBe(0)
 
     await page.getByLabel('Import a file').setInputFiles(await download.path())
     await page.getByRole('heading', { name: 'Plumber' }).waitFor()
@@ -173,6 +202,93 @@ describePages('agents', () => {
     expect(await page.getByLabel('File system', { exact: true }).isChecked()).toBe(true)
     expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('You are new.')
     expect(body.data.map(({ tools }: { tools: object[] }) => tools)).toEqual([[GUARDED], [GUARDED], [GUARDED]])
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+})
+
+describePages('changes of an agent', () => {
+  it('are versions, tried before they are saved, compared and restored, and never overwrite others unasked', async () => {
+    const api = await newOrganization()
+    const script = (text: string) => `First line\n\`\`\`llmsim\n${JSON.stringify([{ text }])}\n\`\`\``
+    const agent_id = await createScriptedAgent(api, [{ text: 'saved' }], { name: 'Versioned', tags: ['old'] })
+    const path = `/v1/agents/${agent_id}`
+    const opened = await openConsole(api.url, { organization: api.id, at: `#/agents/${agent_id}` })
+    const { page } = opened
+    const say = async (text: string) => {
+      await page.getByLabel('Message to try').fill('Go')
+      await page.keyboard.press('Enter')
+      await page.getByRole('log').getByText(text, { exact: true }).waitFor()
+    }
+    await say('saved')
+    await page.getByLabel('Prompt', { exact: true }).fill(script('tried'))
+    await page.getByText('New version: starts over').waitFor()
+    await say('tried')
+    expect(await page.getByRole('log').getByText('saved').count()).toBe(0)
+    await page.getByRole('button', { name: 'Keep as a session' }).click()
+    await page.getByRole('link', { name: 'Open the session' }).waitFor()
+    await page.getByText('Unsaved changes').waitFor()
+    await page.getByRole('button', { name: 'Discard' }).click()
+    await page.getByText('Unsaved changes').waitFor({ state: 'detached' })
+
+    await page.getByLabel('Prompt', { exact: true }).fill(script('second'))
+    await page.getByRole('button', { name: 'Save with a note' }).click()
+    await page.getByLabel('Why this change?').fill('Says second')
+    await opened.agree('Save')
+    await page.getByText('Version 2').waitFor()
+    // Others change the same field.
+    await call(api, 'PATCH', path, { system_prompt: script('elsewhere'), version_note: 'By another program' })
+    await page.getByLabel('Prompt', { exact: true }).fill(script('third'))
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    const conflict = page.getByRole('alert', { name: 'Somebody else has changed this agent' })
+    await conflict.getByText('By another program').waitFor()
+    await conflict.getByText('Changed: prompt.').waitFor()
+    await opened.expectAccessible()
+    expect((await call(api, 'GET', path)).body.system_prompt).toBe(script('elsewhere'))
+    await conflict.getByRole('button', { name: 'Reload' }).click()
+    await conflict.waitFor({ state: 'detached' })
+    expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe(script('elsewhere'))
+    await call(api, 'PATCH', path, { system_prompt: script('again elsewhere') })
+    await page.getByLabel('Prompt', { exact: true }).fill(script('mine'))
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await conflict.getByRole('button', { name: 'Overwrite' }).click()
+    await page.getByText('Saved.').waitFor()
+    expect((await call(api, 'GET', path)).body).toMatchObject({ version: 5, system_prompt: script('mine') })
+
+    await page.getByRole('link', { name: 'Versions' }).click()
+    const versions = page.getByRole('list', { name: 'Versions' })
+    await versions.getByText('Says second').click()
+    await page.getByRole('heading', { name: 'Version 2', exact: true }).waitFor()
+    const lines = page.getByRole('group', { name: 'Changes of Prompt' })
+    await lines.getByText('[{"text":"saved"}]').waitFor()
+    await lines.getByText('[{"text":"second"}]').waitFor()
+    await opened.expectAccessible()
+    await page.getByRole('button', { name: 'Restore' }).click()
+    await opened.agree('Restore')
+    await versions.getByText('Version 2 restored').waitFor()
+    expect((await call(api, 'GET', path)).body).toMatchObject({ version: 6, system_prompt: script('second') })
+    const { data } = (await call(api, 'GET', '/v1/sessions')).body
+    expect(data).toMatchObject([{ agent_id, draft_prompt: script('tried'), tags: [] }])
+    opened.expectNoComplaints()
+    await opened.close()
+  })
+
+  it('are found among thousands of agents, in pages and in a choice that is searched', async () => {
+    const api = await newOrganization()
+    await api.query(
+      `INSERT INTO agents (id, organization_id, name, system_prompt, updated_at)
+       SELECT gen_random_uuid(), $1, 'Agent ' || n, repeat('long prompt ', 1000), now() FROM generate_series(1, 200) n`,
+      [api.uuid],
+    )
+    const opened = await openConsole(api.url, { organization: api.id, at: '#/agents' })
+    const { page } = opened
+    await page.getByRole('button', { name: 'Show more' }).waitFor()
+    expect(await page.getByRole('rowheader').count()).toBe(50)
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await waitFor(async () => (await page.getByRole('rowheader').count()) === 100, 'the second page')
+    await page.goto(`${api.url}/console#/schedules/new`)
+    await page.getByLabel('Search agents').fill('Agent 77')
+    await page.getByLabel('Agent', { exact: true }).selectOption('Agent 77')
     opened.expectNoComplaints()
     await opened.close()
   })

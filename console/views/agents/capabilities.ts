@@ -1,5 +1,8 @@
 import type { AgentCapabilityConfig, CapabilityInfo, ToolDefinition } from 'agent-session-client'
-import { html, type VNode } from '../../ui.ts'
+import { useAgents } from '../../parts/agent-select.ts'
+import { html, useState, type VNode } from '../../ui.ts'
+import { Section } from './section.ts'
+import { chosenRunner, type Draft, type Runner, withRunner } from './tools.ts'
 
 /** Chosen capabilities, with their configuration as JSON or '', in the order of choice. */
 export type Chosen = Map<string, string>
@@ -37,41 +40,84 @@ export function toolsOfChosen(all: CapabilityInfo[], chosen: Chosen): ToolDefini
   return all.filter(({ id }) => refs.has(id)).flatMap(({ tool_definitions }) => tool_definitions)
 }
 
-type Props = { all: CapabilityInfo[]; chosen: Chosen; onChange(chosen: Chosen): void }
+type Props = {
+  all: CapabilityInfo[]
+  chosen: Chosen
+  drafts: Draft[]
+  onChange(changes: { chosen?: Chosen; drafts?: Draft[] }): void
+}
 
-const GROUPS: { title: string; has(capability: CapabilityInfo): boolean }[] = [
-  { title: 'Capabilities', has: ({ is_mcp, is_skill }) => !is_mcp && !is_skill },
-  { title: 'Skills', has: ({ is_skill }) => is_skill },
-  { title: 'MCP servers', has: ({ is_mcp }) => is_mcp },
+const isTest = ({ category }: CapabilityInfo): boolean => category === 'testing'
+
+type Kind = { title: string; about: string; has(capability: CapabilityInfo): boolean }
+const KINDS: Kind[] = [
+  {
+    title: 'Capabilities',
+    about:
+      'Abilities that the service has: each brings tools, and some bring a part of the session, such as its files.',
+    has: ({ is_mcp, is_skill }) => !is_mcp && !is_skill,
+  },
+  {
+    title: 'Skills',
+    about: 'Instructions and files for one kind of task. The model reads a skill once it needs it.',
+    has: ({ is_skill }) => is_skill,
+  },
+  {
+    title: 'MCP servers',
+    about: 'Programs elsewhere that offer tools over the Model Context Protocol.',
+    has: ({ is_mcp }) => is_mcp,
+  },
 ]
 
-/** Choice of an agent's capabilities: built-in ones, skills and MCP servers. */
-export function Capabilities({ all, chosen, onChange }: Props): VNode {
+/** Choice of an agent's capabilities: built-in ones, skills and MCP servers, and who runs the tools of each. */
+export function Capabilities({ all, chosen, drafts, onChange }: Props): VNode {
+  const [showsTests, setShowsTests] = useState(false)
   const names = new Map(all.map(({ id, name }) => [id, name]))
   const gone = [...chosen.keys()].filter((ref) => !names.has(ref))
   const included = withRequired(all, chosen)
-  const available = all.filter(({ id, status }) => status === 'available' || chosen.has(id))
-  return html`${GROUPS.map(({ title, has }) => {
+  const available = all.filter(
+    (capability) =>
+      chosen.has(capability.id) ||
+      included.has(capability.id) ||
+      (capability.status === 'available' && (showsTests || !isTest(capability))),
+  )
+  const switchTests = (event: Event) => setShowsTests((event.target as HTMLInputElement).checked)
+  return html`${KINDS.map(({ title, about, has }) => {
     const some = available.filter(has)
+    const count = some.filter(({ id }) => chosen.has(id)).length
+    const hasTests = all.some((capability) => has(capability) && isTest(capability))
     return (
       some.length > 0 &&
-      html`<fieldset class="field" key=${title}><legend>${title}</legend>${some.map(
-        (capability) =>
-          html`<${Choice} key=${capability.id} capability=${capability} names=${names} chosen=${chosen} onChange=${onChange}
-            isIncluded=${included.has(capability.id) && !chosen.has(capability.id)} />`,
-      )}</fieldset>`
+      html`<${Section} key=${title} title=${title} count=${count} about=${about} isOpen=${title === 'Capabilities' || count > 0}>
+        <div class="choices">${some.map(
+          (capability) =>
+            html`<${Choice} key=${capability.id} capability=${capability} names=${names} chosen=${chosen} drafts=${drafts} onChange=${onChange}
+              isIncluded=${included.has(capability.id) && !chosen.has(capability.id)} />`,
+        )}</div>
+        ${hasTests && html`<label class="check quiet"><input type="checkbox" checked=${showsTests} onChange=${switchTests} />Show test capabilities</label>`}
+      <//>`
     )
   })}
-  ${
-    gone.length > 0 &&
-    html`<fieldset class="field"><legend>No longer available</legend>${gone.map(
-      (ref) => html`<label class="check" key=${ref}><input type="checkbox" checked
-        onChange=${() => onChange(without(chosen, ref))} /><code>${ref}</code></label>`,
-    )}</fieldset>`
-  }`
+  ${gone.length > 0 && html`<${Others} refs=${gone} chosen=${chosen} onChange=${onChange} />`}`
 }
 
 const without = (chosen: Chosen, ref: string): Chosen => new Map([...chosen].filter(([key]) => key !== ref))
+
+const AGENT = 'agent:'
+const agentIdOf = (ref: string): string | undefined =>
+  ref.startsWith(AGENT) ? `agent_${ref.slice(AGENT.length).replaceAll('-', '')}` : undefined
+
+/** Chosen capabilities that are in no list: other agents, and capabilities that are no longer available. */
+function Others({ refs, chosen, onChange }: { refs: string[] } & Pick<Props, 'chosen' | 'onChange'>): VNode {
+  const agents = useAgents(refs.map(agentIdOf))
+  return html`<${Section} title="Other capabilities" count=${refs.length} isOpen=${true}
+    about="Other agents that this one may ask, and capabilities that are no longer available.">
+    <div class="choices">${refs.map((ref) => {
+      const agent = agents.get(agentIdOf(ref) ?? '')
+      return html`<label class="check" key=${ref}><input type="checkbox" checked onChange=${() => onChange({ chosen: without(chosen, ref) })} />
+        ${agent ? html`<span dir="auto">Ask ${agent.name}</span>` : html`<code>${ref}</code>`}</label>`
+    })}</div><//>`
+}
 
 /** Parts of a session that come with a capability. */
 const FEATURES: Record<CapabilityInfo['features'][number], string> = {
@@ -89,25 +135,58 @@ type ChoiceProps = Omit<Props, 'all'> & {
   isIncluded: boolean
 }
 
-function Choice({ capability, names, chosen, onChange, isIncluded }: ChoiceProps): VNode {
+function Choice({ capability, names, chosen, drafts, onChange, isIncluded }: ChoiceProps): VNode {
   const { id, name, description, tool_definitions, dependencies, features } = capability
   const config = chosen.get(id)
-  const toggle = () => onChange(config === undefined ? new Map(chosen).set(id, '') : without(chosen, id))
-  const tools = tool_definitions.map((tool) => tool.name).join(', ')
+  const isChosen = config !== undefined
+  const toggle = () => onChange({ chosen: isChosen ? without(chosen, id) : new Map(chosen).set(id, '') })
   const given = features.map((feature) => FEATURES[feature] ?? feature).join(', ')
-  return html`<div>
-    <label class="check"><input type="checkbox" checked=${config !== undefined} onChange=${toggle} aria-describedby=${`about-${id}`} />
-      <span dir="auto">${name}</span>${isIncluded && html`<mark>included</mark>`}</label>
-    <div class="quiet indented" id=${`about-${id}`} dir="auto">${description}
-      ${tools !== '' && html` Tools: <code>${tools}</code>.`}
-      ${given !== '' && ` Session features: ${given}.`}
-      ${dependencies.length > 0 && ` Requires ${dependencies.map((ref) => names.get(ref) ?? ref).join(', ')}.`}</div>
+  const more = [
+    given !== '' && `Adds to the session: ${given}.`,
+    dependencies.length > 0 && `Requires ${dependencies.map((ref) => names.get(ref) ?? ref).join(', ')}.`,
+  ].filter(Boolean)
+  return html`<div class="choice">
+    <div class="choice-line">
+      <label class="check"><input type="checkbox" checked=${isChosen} onChange=${toggle} aria-describedby=${`about-${id}`} /><span dir="auto">${name}</span></label>
+      ${isIncluded && html`<mark>included</mark>`}
+      <span class=${isChosen ? 'quiet' : 'quiet one-line'} id=${`about-${id}`} dir="auto" title=${isChosen ? undefined : description}>${description}</span>
+    </div>
     ${
-      config !== undefined &&
-      html`<details class="indented" open=${config !== ''}><summary>Configuration</summary>
-        <textarea class="code" rows="3" spellcheck="false" aria-label=${`Configuration of ${name}, as JSON`} value=${config}
-          onInput=${(event: Event) => onChange(new Map(chosen).set(id, (event.target as HTMLTextAreaElement).value))}></textarea>
-      </details>`
+      (isChosen || isIncluded) &&
+      html`<div class="choice-more">
+        ${more.length > 0 && html`<small>${more.join(' ')}</small>`}
+        ${tool_definitions.map((tool) => html`<${ToolChoice} key=${tool.name} tool=${tool} drafts=${drafts} onChange=${onChange} />`)}
+        ${
+          isChosen &&
+          html`<details open=${config !== ''}><summary>Configuration</summary>
+            <textarea class="code" rows="3" spellcheck="false" aria-label=${`Configuration of ${name}, as JSON`} value=${config}
+              onInput=${(event: Event) => onChange({ chosen: new Map(chosen).set(id, (event.target as HTMLTextAreaElement).value) })}></textarea>
+          </details>`
+        }</div>`
     }
   </div>`
 }
+
+type ToolProps = { tool: ToolDefinition } & Pick<Props, 'drafts' | 'onChange'>
+
+/** Tool of a chosen capability, and who runs it. */
+function ToolChoice({ tool, drafts, onChange }: ToolProps): VNode {
+  const runner = chosenRunner(drafts, tool)
+  const choose = (event: Event) =>
+    onChange({ drafts: withRunner(drafts, tool, (event.target as HTMLSelectElement).value as Runner) })
+  return html`<div class="tool-line"><code>${tool.name}</code><span class="quiet one-line" dir="auto" title=${tool.description}>${tool.description}</span>
+    <${RunnerSelect} name=${tool.name} runner=${runner} onChange=${choose} /></div>`
+}
+
+type RunnerProps = { name: string; runner: Runner; onChange(event: Event): void }
+
+/** Choice of who runs a tool. Only programs can make a client run the tool of a capability. */
+export const RunnerSelect = ({
+  name,
+  runner,
+  onChange,
+}: RunnerProps): VNode => html`<select aria-label=${`Calls of ${name}`} onChange=${onChange}>
+  <option value="service" selected=${runner === 'service'}>Runs at once</option>
+  <option value="approval" selected=${runner === 'approval'}>Asks first</option>
+  ${runner === 'client' && html`<option value="client" selected>Runs in your program</option>`}
+</select>`

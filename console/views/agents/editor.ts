@@ -1,89 +1,99 @@
-import type { Agent, AgentPreviewResponse, CapabilityInfo, CreateAgentRequest, LlmModel } from 'agent-session-client'
-import { useLoad } from '../../load.ts'
-import { type Field, Form, type Values } from '../../parts/form.ts'
-import { Problem, Quiet } from '../../parts/page.ts'
-import { link } from '../../router.ts'
-import { api } from '../../service.ts'
-import { html, useState, type VNode } from '../../ui.ts'
-import { Capabilities, type Chosen, chosenOf, configsOf, toolsOfChosen } from './capabilities.ts'
-import { Preview } from './preview.ts'
-import { type Draft, draftsOf, Tools, toolsOf } from './tools.ts'
+import type { Agent, CapabilityInfo, CreateAgentRequest, LlmModelWithProvider } from 'agent-session-client'
+import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from '../../ui.ts'
+import { useUnsaved } from '../../unsaved.ts'
+import { Bar } from './bar.ts'
+import { Basics } from './basics.ts'
+import { Capabilities, toolsOfChosen } from './capabilities.ts'
+import { ClientTools } from './client-tools.ts'
+import { Explained } from './explained.ts'
+import { isSame, requestOf, type Settings, settingsOf } from './settings.ts'
+import { TryIt } from './try-it.ts'
 
-type Props = {
-  agent: Pick<Agent, 'name' | 'system_prompt'> & Partial<Agent>
+export type Catalogue = { models: LlmModelWithProvider[]; capabilities: CapabilityInfo[] }
+
+type Props = Catalogue & {
+  agent: Partial<Agent>
   action: string
-  done?: string
-  onSubmit(agent: CreateAgentRequest): Promise<unknown>
+  /** Saves the request, whose fields were `before`. Returns false if nothing was saved. */
+  save(wanted: CreateAgentRequest, before: CreateAgentRequest, note: string | undefined): Promise<boolean>
+  /** Whether a save may have a note. */
+  hasNotes?: boolean
+  /** Shown above the bar, such as a conflict. */
+  children?: ComponentChildren
 }
 
-/** Form of an agent. */
-export function Editor(props: Props): VNode {
-  const { value, error } = useLoad(async () => {
-    const [models, capabilities] = await Promise.all([
-      api.models.list({ include_stale: true }),
-      api.capabilities.list(),
-    ])
-    return { models: models.data, capabilities: capabilities.data }
-  }, [])
-  if (value === undefined)
-    return error === undefined ? html`<${Quiet}>Loading…<//>` : html`<${Problem} error=${error} />`
-  return html`<${Fields} ...${props} ...${value} />`
-}
-
-type FieldsProps = Props & { models: LlmModel[]; capabilities: CapabilityInfo[] }
-
-function Fields({ agent, action, done, onSubmit, models, capabilities }: FieldsProps): VNode {
-  const [chosen, setChosen] = useState<Chosen>(() => chosenOf(agent.capabilities ?? []))
-  const [drafts, setDrafts] = useState<Draft[]>(() => draftsOf(agent.tools ?? []))
-  const [preview, setPreview] = useState<AgentPreviewResponse | undefined>(undefined)
-  const wanted = (values: Values): CreateAgentRequest => ({
-    ...(values as Pick<CreateAgentRequest, 'name' | 'system_prompt' | 'description' | 'default_model_id' | 'tags'>),
-    capabilities: configsOf(chosen),
-    tools: toolsOf(drafts),
-  })
-  const show = async (values: Values) => {
-    setPreview(undefined)
-    const { system_prompt, capabilities: refs, tools } = wanted(values)
-    setPreview(await api.agents.preview({ system_prompt, capabilities: refs, tools }))
+/** Agent in two panes: its settings, and a chat that runs them before they are saved. */
+export function Editor({ agent, action, save, hasNotes = false, models, capabilities, children }: Props): VNode {
+  const setUnsaved = useUnsaved()
+  const [saved, setSaved] = useState<Settings>(() => settingsOf(agent))
+  const [settings, setSettings] = useState(saved)
+  const [pane, setPane] = useState<'settings' | 'try'>('settings')
+  const [state, setState] = useState<{ isBusy: boolean; error?: unknown; done?: string }>({ isBusy: false })
+  const isRunning = useRef(false)
+  const form = useRef<HTMLFormElement>(null)
+  const isChanged = !isSame(settings, saved)
+  useEffect(() => setUnsaved(isChanged), [isChanged])
+  // The entry may be far above the bar, out of view.
+  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [state.error])
+  const change = (changes: Partial<Settings>) => {
+    setSettings((before) => ({ ...before, ...changes }))
+    if (state.done) setState({ isBusy: false })
   }
-  return html`
-    <${Form} fields=${fieldsFor(models, agent.default_model_id)} values=${agent} action=${action} done=${done} onSubmit=${(values: Values) => onSubmit(wanted(values))}
-      others=${[{ action: 'Preview', run: show }]}>
-      <${Capabilities} all=${capabilities} chosen=${chosen} onChange=${setChosen} />
-      <${Tools} drafts=${drafts} available=${toolsOfChosen(capabilities, chosen)} onChange=${setDrafts} />
-    <//>
-    ${preview && html`<${Preview} preview=${preview} />`}`
+  const run = async (note?: string) => {
+    if (isRunning.current || !form.current || !isValid(form.current)) return
+    isRunning.current = true
+    setState({ isBusy: true })
+    try {
+      const isDone = await save(requestOf(settings, capabilities), requestOf(saved, capabilities), note)
+      if (isDone) {
+        setUnsaved(false)
+        setSaved(settings)
+      }
+      setState({ isBusy: false, done: isDone ? 'Saved.' : '' })
+    } catch (error) {
+      setState({ isBusy: false, error })
+    }
+    isRunning.current = false
+  }
+  const submit = (event: Event) => {
+    event.preventDefault()
+    void run()
+  }
+  const discard = () => {
+    setSettings(saved)
+    setState({ isBusy: false })
+  }
+  const available = toolsOfChosen(capabilities, settings.chosen)
+  const panes = html`<div class="segments panes" role="group" aria-label="Show">
+    <button type="button" aria-pressed=${pane === 'settings'} onClick=${() => setPane('settings')}>Settings</button>
+    <button type="button" aria-pressed=${pane === 'try'} onClick=${() => setPane('try')}>Try it</button></div>`
+  return html`${panes}<div class="editor" data-pane=${pane}>
+    <form class="editor-settings" ref=${form} noValidate onSubmit=${submit}>
+      <${Basics} settings=${settings} models=${models} error=${state.error} onChange=${change} />
+      <${Capabilities} all=${capabilities} chosen=${settings.chosen} drafts=${settings.drafts} onChange=${change} />
+      <${ClientTools} drafts=${settings.drafts} available=${available} onChange=${(drafts: Settings['drafts']) => change({ drafts })} />
+      <${Explained} />
+      ${children}
+      <${Bar} ...${state} action=${action} isChanged=${isChanged} hasNotes=${hasNotes} onNote=${(note: string) => run(note)} onDiscard=${discard}
+        read=${() => requestOf(settings, capabilities)} />
+    </form>
+    <${TryIt} agent=${agent} models=${models} version=${textOf(settings, capabilities)} read=${() => requestOf(settings, capabilities)} />
+  </div>`
 }
 
-const fieldsFor = (models: LlmModel[], chosen: string | null | undefined): Field[] => [
-  { name: 'name', label: 'Name', kind: 'text', isRequired: true },
-  {
-    name: 'system_prompt',
-    label: 'Prompt',
-    kind: 'longtext',
-    isRequired: true,
-    hint: 'Instructions that the model gets before the conversation.',
-  },
-  {
-    name: 'default_model_id',
-    label: 'Model',
-    kind: 'choice',
-    none: 'the organization’s default',
-    hint: html`Add a <a href=${link('llm-providers')}>provider</a> for more models.`,
-    options: models
-      .filter(({ id, status, is_stale }) => id === chosen || (status === 'active' && !is_stale))
-      .map(({ id, display_name, is_default, status }) => ({
-        value: id,
-        label: `${display_name}${is_default ? ' (default)' : ''}${status === 'active' ? '' : ` (${status})`}`,
-      })),
-  },
-  {
-    name: 'description',
-    label: 'Description',
-    kind: 'longtext',
-    rows: 2,
-    empty: '',
-    hint: 'Shown in lists, not sent to the model.',
-  },
-  { name: 'tags', label: 'Tags', kind: 'lines', hint: 'One per line.' },
-]
+/** Checks the form, and shows the first entry that is not valid, also in a closed part. */
+function isValid(form: HTMLFormElement): boolean {
+  const details = form.querySelector(':invalid')?.closest('details')
+  if (details) details.open = true
+  return form.reportValidity()
+}
+
+/** Text that changes with whatever a session would run. */
+function textOf(settings: Settings, capabilities: CapabilityInfo[]): string {
+  try {
+    const { system_prompt, default_model_id, capabilities: refs, tools } = requestOf(settings, capabilities)
+    return JSON.stringify([system_prompt, default_model_id, refs, tools])
+  } catch {
+    return ''
+  }
+}

@@ -1,19 +1,22 @@
 import type { CreateAgentRequest } from 'agent-session-client'
-import { Page, Quiet } from '../../parts/page.ts'
+import { Page, Problem, Quiet } from '../../parts/page.ts'
+import { Skeleton } from '../../parts/skeleton.ts'
 import { go, link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
+import { useCatalogue } from './catalogue.ts'
 import { Editor } from './editor.ts'
 
-const EMPTY: CreateAgentRequest = { name: '', system_prompt: '' }
-
 export function NewAgent(): VNode {
+  const { value, error } = useCatalogue()
   const create = async (body: CreateAgentRequest) => {
     const { id } = await api.agents.create(body)
     go(link('agents', id), { replace: true })
+    return true
   }
-  return html`<${Page} title="New agent" actions=${html`<a class="button" href=${link('agents')}>Back</a>`}>
-    <${Quiet}>A name and a prompt are enough. Everything can be changed later; sessions that run take the changes too.<//>
-    <${Editor} agent=${EMPTY} action="Create" onSubmit=${create} />
+  return html`<${Page} title="New agent" back=${{ title: 'Agents', href: link('agents') }} isWide>
+    <${Quiet}>A name and a prompt are enough. Everything can be changed later, and each change is a version.<//>
+    <${Problem} error=${error} />
+    ${value ? html`<${Editor} agent=${{}} action="Create" save=${create} ...${value} />` : error === undefined && html`<${Skeleton} />`}
   <//>`
 }

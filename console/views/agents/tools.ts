@@ -1,7 +1,6 @@
 import type { ToolDefinition } from 'agent-session-client'
-import { html, useRef, type VNode } from '../../ui.ts'
 
-type Runner = 'client' | 'approval' | 'service'
+export type Runner = 'client' | 'approval' | 'service'
 
 /** State of a tool in the form. */
 export type Draft = {
@@ -14,13 +13,45 @@ export type Draft = {
   given: ToolDefinition | undefined
 }
 
-/** Example of a client tool. */
-const NEW: Draft = {
-  runner: 'client',
-  name: '',
-  description: '',
-  parameters: JSON.stringify({ type: 'object', properties: { question: { type: 'string' } } }, null, 2),
-  given: undefined,
+const EMPTY: Draft = { runner: 'client', name: '', description: '', parameters: '{}', given: undefined }
+
+/** Templates of client-side tools. */
+export const TEMPLATES: { label: string; draft: Draft }[] = [
+  {
+    label: 'Look something up',
+    draft: {
+      ...EMPTY,
+      name: 'look_up',
+      description: 'Looks something up in our system, and returns what it finds as text.',
+      parameters: schemaOf({ query: 'What to look for, in a few words.' }),
+    },
+  },
+  {
+    label: 'Do something in your program',
+    draft: {
+      ...EMPTY,
+      name: 'create_ticket',
+      description: 'Creates a ticket for our team, and returns its number.',
+      parameters: schemaOf({ title: 'One line.', details: 'What a colleague needs to know.' }),
+    },
+  },
+]
+
+function schemaOf(properties: Record<string, string>): string {
+  const typed = Object.entries(properties).map(([name, description]) => [name, { type: 'string', description }])
+  return JSON.stringify(
+    { type: 'object', properties: Object.fromEntries(typed), required: Object.keys(properties) },
+    null,
+    2,
+  )
+}
+
+/** Returns the drafts with one more, whose name none of the others has. */
+export function withTemplate(drafts: Draft[], draft: Draft): Draft[] {
+  const names = new Set(drafts.map(({ name }) => name))
+  let name = draft.name
+  for (let number = 2; names.has(name); number++) name = `${draft.name}_${number}`
+  return [...drafts, { ...draft, name }]
 }
 
 export const draftsOf = (tools: ToolDefinition[]): Draft[] => tools.map(draftOf)
@@ -38,18 +69,39 @@ function runnerOf(tool: ToolDefinition): Runner {
   return tool.policy === 'requires_approval' ? 'approval' : 'service'
 }
 
-export const toolsOf = (drafts: Draft[]): ToolDefinition[] =>
-  drafts.map((draft) => {
-    const { runner, name, description, parameters, given } = draft
-    if (given !== undefined && JSON.stringify(draftOf(given)) === JSON.stringify(draft)) return given
-    const fields = { name, description, parameters: read(name, parameters) }
-    if (given?.type === 'temporal') return { ...given, policy: runner === 'approval' ? 'requires_approval' : 'auto' }
-    const display = given?.display_name ? { display_name: given.display_name } : {}
-    if (given?.type === 'client_side' && runner === 'client') return { ...given, ...fields }
-    if (runner === 'client' && given === undefined) return { type: 'client_side', ...fields }
-    const policy = { client: 'client_side', approval: 'requires_approval', service: 'auto' } as const
-    return { type: 'builtin', ...fields, ...display, policy: policy[runner] }
-  })
+/** Returns who runs a tool of a capability, as the drafts have it. */
+export const chosenRunner = (drafts: Draft[], tool: ToolDefinition): Runner =>
+  drafts.find(({ name }) => name === tool.name)?.runner ?? runnerOf(tool)
+
+/** Chooses who runs a tool of a capability. A tool as its capability has it needs no draft. */
+export function withRunner(drafts: Draft[], tool: ToolDefinition, runner: Runner): Draft[] {
+  const before = drafts.find(({ name }) => name === tool.name)
+  if (before?.given !== undefined) return drafts.map((draft) => (draft === before ? { ...draft, runner } : draft))
+  const others = drafts.filter((draft) => draft !== before)
+  return runner === runnerOf(tool) ? others : [...others, { ...EMPTY, name: tool.name, runner }]
+}
+
+/** Returns the drafts of tools that no chosen capability has and no client runs. */
+export const otherDrafts = (drafts: Draft[], available: ToolDefinition[]): Draft[] =>
+  drafts.filter(({ runner, name }) => runner !== 'client' && !available.some((tool) => tool.name === name))
+
+/** Returns the agent's tools. Choices for tools whose capability is no longer chosen are left out unless they were saved. */
+export function toolsOf(drafts: Draft[], available: ToolDefinition[]): ToolDefinition[] {
+  const gone = new Set(otherDrafts(drafts, available).filter(({ given }) => given === undefined))
+  return drafts.filter((draft) => !gone.has(draft)).map(toolOf)
+}
+
+function toolOf(draft: Draft): ToolDefinition {
+  const { runner, name, description, parameters, given } = draft
+  if (given !== undefined && JSON.stringify(draftOf(given)) === JSON.stringify(draft)) return given
+  const fields = { name, description, parameters: read(name, parameters) }
+  if (given?.type === 'temporal') return { ...given, policy: runner === 'approval' ? 'requires_approval' : 'auto' }
+  const display = given?.display_name ? { display_name: given.display_name } : {}
+  if (given?.type === 'client_side' && runner === 'client') return { ...given, ...fields }
+  if (runner === 'client' && given === undefined) return { type: 'client_side', ...fields }
+  const policy = { client: 'client_side', approval: 'requires_approval', service: 'auto' } as const
+  return { type: 'builtin', ...fields, ...display, policy: policy[runner] }
+}
 
 function read(name: string, text: string): Record<string, unknown> {
   try {
@@ -57,87 +109,4 @@ function read(name: string, text: string): Record<string, unknown> {
   } catch (error) {
     throw new Error(`The parameters of ${name} are not valid JSON: ${(error as Error).message}`)
   }
-}
-
-type Props = {
-  drafts: Draft[]
-  /** Tools of the chosen capabilities. */
-  available: ToolDefinition[]
-  onChange(drafts: Draft[]): void
-}
-
-/** Tools of the client, and tools of capabilities that need approval. */
-export function Tools({ drafts, available, onChange }: Props): VNode {
-  const change = (at: number, changes: Partial<Draft>) =>
-    onChange(drafts.map((draft, index) => (index === at ? { ...draft, ...changes } : draft)))
-  /** Changes the list of tools, which the surrounding form does not notice. */
-  const changeList = (event: Event, changed: Draft[]) => {
-    event.target?.dispatchEvent(new Event('input', { bubbles: true }))
-    onChange(changed)
-  }
-  const add = useRef<HTMLButtonElement>(null)
-  const isListed = (tool: ToolDefinition) => drafts.some(({ name }) => name === tool.name)
-  const unlisted = available.filter((tool) => !isListed(tool))
-  const guard = (tool: ToolDefinition): Draft => ({ ...NEW, runner: 'approval', name: tool.name, parameters: '{}' })
-  return html`<fieldset class="field"><legend>Tools</legend>
-    <small>Client tools, which your program or a person executes, and tools of capabilities that need approval.</small>
-    ${available.length === 0 && html`<small>Choose a capability with tools to require approval for them.</small>`}
-    ${drafts.map((draft, index) => {
-      const props = {
-        draft,
-        onChange: (changes: Partial<Draft>) => change(index, changes),
-        onRemove: (event: Event) => {
-          const others = drafts.filter((_, other) => other !== index)
-          changeList(event, others)
-          add.current?.focus()
-        },
-      }
-      return draft.runner === 'client'
-        ? html`<${ClientTool} key=${index} number=${index + 1} ...${props} />`
-        : html`<${ServiceTool} key=${index} ...${props} others=${unlisted} onTool=${(tool: ToolDefinition) => change(index, guard(tool))}
-            isKnown=${draft.given?.type === 'temporal' || available.some(({ name }) => name === draft.name)} />`
-    })}
-    <div class="actions">
-      <button type="button" ref=${add} onClick=${(event: Event) => changeList(event, [...drafts, NEW])}>Add a client tool</button>
-      <button type="button" aria-disabled=${unlisted.length === 0}
-        onClick=${(event: Event) => unlisted[0] && changeList(event, [...drafts, guard(unlisted[0])])}>Require approval for a tool</button>
-    </div>
-  </fieldset>`
-}
-
-type ToolProps = { draft: Draft; onChange(changes: Partial<Draft>): void; onRemove(event: Event): void }
-
-const enteredIn = (event: Event) => (event.target as HTMLInputElement).value
-
-function ClientTool({ draft, number, onChange, onRemove }: ToolProps & { number: number }): VNode {
-  const { name, description, parameters } = draft
-  return html`<fieldset class="field raised"><legend>Client tool ${number}</legend>
-    <label>Name: 1 to 64 letters, digits, _ or - <input value=${name} required pattern="[a-zA-Z0-9_\\-]{1,64}" title="1 to 64 letters, digits, _ or -" autocomplete="off"
-      onInput=${(event: Event) => onChange({ name: enteredIn(event) })} /></label>
-    <label>Description, for the model <textarea rows="2" dir="auto" value=${description}
-      onInput=${(event: Event) => onChange({ description: enteredIn(event) })}></textarea></label>
-    <label>Parameters, as a JSON schema <textarea class="code" rows="8" spellcheck="false" value=${parameters}
-      onInput=${(event: Event) => onChange({ parameters: enteredIn(event) })}></textarea></label>
-    <div><button type="button" class="danger" onClick=${onRemove}>Remove the tool</button></div>
-  </fieldset>`
-}
-
-type ServiceToolProps = ToolProps & { others: ToolDefinition[]; isKnown: boolean; onTool(tool: ToolDefinition): void }
-
-/** Tool of a capability, chosen from the agent's tools. */
-function ServiceTool({ draft, others, isKnown, onChange, onTool, onRemove }: ServiceToolProps): VNode {
-  const { name, runner } = draft
-  const choose = (event: Event) => {
-    const tool = others.find((other) => other.name === enteredIn(event))
-    if (tool !== undefined) onTool(tool)
-  }
-  return html`<fieldset class="field raised"><legend>Tool that needs approval</legend>
-    <label>Tool <select onChange=${choose}><option selected>${name}</option>
-      ${others.map((tool) => html`<option key=${tool.name}>${tool.name}</option>`)}</select></label>
-    ${!isKnown && html`<p class="problem">No capability that is chosen has a tool of this name. It is refused, unless an MCP server may have it.</p>`}
-    <label>Calls <select onChange=${(event: Event) => onChange({ runner: enteredIn(event) as Runner })}>
-      <option value="approval" selected=${runner === 'approval'}>need approval</option>
-      <option value="service" selected=${runner === 'service'}>run at once</option></select></label>
-    <div><button type="button" class="danger" onClick=${onRemove}>Remove</button></div>
-  </fieldset>`
 }

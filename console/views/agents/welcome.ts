@@ -1,7 +1,8 @@
 import type { CreateAgentRequest, LlmModelWithProvider } from 'agent-session-client'
+import { Empty } from '../../parts/empty.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { go, link } from '../../router.ts'
-import { api } from '../../service.ts'
+import { addressOf, api, auth } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 
 const SCRIPTED = 'llmsim-script'
@@ -35,11 +36,17 @@ export function Welcome({ models }: { models: LlmModelWithProvider[] }): VNode {
     const session = await api.sessions.create({ agent_id: id, title: 'A first session' })
     go(link('sessions', session.id))
   }
-  return html`<p>An agent is a prompt, a model and what it may use. A session is a conversation with it.</p>
-    <div class="actions">
-      <${ActionButton} className="primary" run=${make}>Try an example<//>
-      <a class="button" href=${link('agents', 'new')}>Make your own</a>
-    </div>`
+  return html`<${Empty} icon="agent" title="No agents yet" code=${commandOf()}
+    about="An agent is a prompt, a model and what it may use. A session is a conversation with it."
+    action=${html`<${ActionButton} className="primary" run=${make}>Try an example<//>
+      <a class="button" href=${link('agents', 'new')}>Make your own</a>`} />`
+}
+
+/** Command that creates an agent. */
+function commandOf(): string {
+  const key = auth.value?.mode === 'none' ? '' : ` \\\n  -H "authorization: Bearer $API_KEY"`
+  const body = JSON.stringify({ name: 'Writer', system_prompt: 'You write short texts.' })
+  return `curl -s -X POST "${addressOf('/v1/agents')}"${key} \\\n  -H 'content-type: application/json' -d '${body}'`
 }
 
 /** Example agent that writes files. It uses the default model, or a scripted one if the default is simulated. */
@@ -57,6 +64,5 @@ function exampleFor(models: LlmModelWithProvider[]): CreateAgentRequest {
 
 /** Note that no provider has a key yet. */
 export const SimulatedNote = (): VNode => html`<p class="quiet">
-  A simulated model is the default. Add a <a href=${link('llm-providers')}>provider</a>,
-  ${' '}and make one of its <a href=${link('llm-models')}>models</a> the default.
+  A simulated model is the default. Add a <a href=${link('llm-providers')}>provider</a> and make one of ${'its '}<a href=${link('llm-models')}>models</a> the default.
 </p>`
