@@ -77,6 +77,18 @@ export function useAgents(ids: (string | null | undefined)[]): Map<string, Agent
   return useMemo(() => new Map(value?.map((agent) => [agent.id, agent])), [value])
 }
 
+/** Returns a function that finds the names of agents, also of archived ones, among these ids. */
+export function useAgentNames(ids: (string | null | undefined)[]): (id: string) => string {
+  const agents = useAgents(ids)
+  return (id) => agents.get(id)?.name ?? ''
+}
+
+/** Agents whose names are read at once for a choice without a search. */
+const MAX_NAMES = 1000
+/** Reads the newest active agents. */
+export const readAgentNames = (): Promise<AgentSummary[]> =>
+  readPages((part) => api.agents.listAgentSummaries(part), MAX_NAMES)
+
 async function findAgents(ids: string[]): Promise<AgentSummary[]> {
   const found: AgentSummary[] = []
   for (let start = 0; start < ids.length; start += MAX_IDS) {

@@ -25,7 +25,12 @@ const sessionEntry = ({ id, title, preview, updated_at }: Session): Entry => ({
   note: html`<${Time} at=${updated_at} />`,
   run: goTo(link('sessions', id)),
 })
-const agentEntry = ({ id, name }: AgentSummary): Entry => ({ id, label: name, icon: 'agent', run: goTo(link('agents', id)) })
+const agentEntry = ({ id, name }: AgentSummary): Entry => ({
+  id,
+  label: name,
+  icon: 'agent',
+  run: goTo(link('agents', id)),
+})
 
 /** Asks the service for the agents and sessions that match a text. */
 async function search(text: string): Promise<Found> {

@@ -141,7 +141,7 @@ describePages('the list of sessions', () => {
     await page.getByRole('heading', { name: 'No sessions yet' }).waitFor()
     await shown.expectAccessible()
     const body = { system_prompt: 'Be brief.' }
-    for (let left = 24; left > 0; left--) await call(api, 'POST', '/v1/agents', { ...body, name: `${left} ${LONG}` })
+    for (let left = 50; left > 0; left--) await call(api, 'POST', '/v1/agents', { ...body, name: `${left} ${LONG}` })
     await call(api, 'POST', '/v1/agents', { ...body, name: 'Clerk' })
     await page.getByRole('link', { name: 'New session' }).click()
     await page.getByRole('searchbox', { name: 'Search agents' }).fill('clerk')

@@ -27,7 +27,7 @@ export function Basics({ settings, models, error, onChange }: Props): VNode {
     ${field('system_prompt', 'Prompt', {
       hint: html`Instructions that the model gets before the conversation. <span class="counter">${system_prompt.length.toLocaleString()} ${system_prompt.length === 1 ? 'character' : 'characters'}</span>`,
       control: (common) =>
-        html`<textarea ...${common} class="code prompt" rows="10" required dir="auto" value=${system_prompt} onInput=${enter('system_prompt')}></textarea>`,
+        html`<textarea ...${common} class="code agent-prompt" rows="10" required dir="auto" value=${system_prompt} onInput=${enter('system_prompt')}></textarea>`,
     })}
     ${field('default_model_id', 'Model', {
       hint: html`Add a <a href=${link('llm-providers')}>provider</a> for more models.`,

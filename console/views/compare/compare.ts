@@ -1,4 +1,4 @@
-import { useAgentNames } from '../../parts/agent-names.ts'
+import { useAgentNames } from '../../parts/agent-select.ts'
 import { Badge } from '../../parts/badge.ts'
 import { compareLink, type RunPlace } from '../../parts/compare-link.ts'
 import { Empty } from '../../parts/empty.ts'
@@ -70,7 +70,7 @@ function Head({ side, run: { turn, session, error } }: { side: string; run: Run 
 
 /** Table of what can be measured. Rows that differ are marked. */
 function Facts({ runs }: { runs: readonly [Run, Run] }): VNode {
-  const { nameOf } = useAgentNames()
+  const nameOf = useAgentNames(runs.map(({ turn }) => turn?.agent_id))
   const facts = factsOf(runs, nameOf)
   return html`<table class="rows compared-facts">
     <thead><tr><th scope="col"><span class="unseen">Fact</span></th>${SIDES.map((side) => html`<th key=${side} scope="col">Run ${side}</th>`)}

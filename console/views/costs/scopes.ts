@@ -1,6 +1,6 @@
 import type { Budget } from 'agent-session-client'
 import { readPages } from '../../load.ts'
-import { readAgentNames } from '../../parts/agent-names.ts'
+import { readAgentNames } from '../../parts/agent-select.ts'
 import type { Field } from '../../parts/form.ts'
 import { api, organization } from '../../service.ts'
 
@@ -44,7 +44,7 @@ export async function scopeField(scope: string): Promise<Field | undefined> {
   })
   switch (scope) {
     case 'agent':
-      return choice('agent_id', 'Agent', await readAgents())
+      return { name: 'agent_id', label: 'Agent', kind: 'agent', isRequired: true }
     case 'user':
       return choice('user_id', 'Person', await readUsers())
     case 'api_key':

@@ -1,4 +1,4 @@
-import type { AgentName } from '../../parts/agent-names.ts'
+import { AgentSelect } from '../../parts/agent-select.ts'
 import { Icon } from '../../parts/icon.ts'
 import { RUN_ERRORS } from '../../parts/run-errors.ts'
 import { go, route } from '../../router.ts'
@@ -13,14 +13,14 @@ const change = (name: string, value: string): void =>
   go(runsLink(route.value.query, { [name]: value }), { replace: true })
 
 /** Filters of runs besides the status. All are in the address. */
-export function FilterBar({ agents }: { agents: AgentName[] }): VNode {
+export function FilterBar(): VNode {
   const { query } = route.value
   const isFiltered = FILTERS.some((name) => query.has(name))
   const nothing = Object.fromEntries(FILTERS.map((name) => [name, undefined]))
   const errors = Object.entries(RUN_ERRORS).map(([value, label]) => ({ value, label }))
   return html`<form class="filters" role="search" onSubmit=${(event: Event) => event.preventDefault()}>
     <${Search} value=${query.get('search') ?? ''} onChange=${(text: string) => change('search', text)} />
-    <${Choice} label="Agent" none="All agents" name="agent_id" options=${agents.map(({ id, name }) => ({ value: id, label: name }))} />
+    <${AgentSelect} aria-label="Agent" none="All agents" value=${query.get('agent_id')} onChange=${(id: string) => change('agent_id', id)} />
     <${Choice} label="Error" none="All errors" name="error_code" options=${errors} />
     <${TimeChoice} />
     <${Choice} label="Order" none="Newest first" name="order" options=${[{ value: 'longest', label: 'Longest running first' }]} />

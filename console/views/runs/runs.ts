@@ -1,6 +1,6 @@
 import type { Turn } from 'agent-session-client'
 import { useEvery, useLoad } from '../../load.ts'
-import { useAgentNames } from '../../parts/agent-names.ts'
+import { useAgentNames } from '../../parts/agent-select.ts'
 import { Badge } from '../../parts/badge.ts'
 import { MarkedRun } from '../../parts/compare.ts'
 import { costOf } from '../../parts/cost.ts'
@@ -26,7 +26,6 @@ const COUNT_MS = 10_000
 /** Turns of all sessions at `#/runs`, by the filters in the address. */
 export function View(): VNode {
   const { query } = route.value
-  const { agents, nameOf } = useAgentNames()
   const unfinished = useLoad(() => countUnfinished(query), [query.toString()])
   useEvery(COUNT_MS, unfinished.refresh)
   // The number is stale while another one is loaded.
@@ -40,9 +39,9 @@ export function View(): VNode {
     Stop all matching${count > 0 && ` (${count.toLocaleString()})`}<//>`
   return html`<${Page} title="Runs" actions=${count > 0 && actions}>
     <${Chips} query=${query} unfinished=${count} />
-    <${FilterBar} agents=${agents} />
+    <${FilterBar} />
     <${MarkedRun} />
-    <${List} key=${query.toString()} query=${query} nameOf=${nameOf} unfinished=${count} onChange=${reload} />
+    <${List} key=${query.toString()} query=${query} unfinished=${count} onChange=${reload} />
   <//>`
 }
 
@@ -63,15 +62,15 @@ function Chips({ query, unfinished }: { query: URLSearchParams; unfinished: numb
 
 type ListProps = {
   query: URLSearchParams
-  nameOf(agentId: string): string
   /** Number of runs that can be stopped. */
   unfinished: number
   onChange(): void
 }
 
-function List({ query, nameOf, unfinished, onChange }: ListProps): VNode {
+function List({ query, unfinished, onChange }: ListProps): VNode {
   const list = useRef<HTMLDivElement>(null)
   const { rows, error, fresh, showFresh, hasMore, more, reload } = useRuns(query, list)
+  const nameOf = useAgentNames(rows?.map(({ agent_id }) => agent_id) ?? [])
   const changed = () => {
     reload()
     onChange()

@@ -1,26 +1,18 @@
-import { useAgentNames } from '../../parts/agent-names.ts'
+import { AgentSelect } from '../../parts/agent-select.ts'
 import { html, useEffect, useRef, type VNode } from '../../ui.ts'
 import { type Filter, STATUSES } from './session-list.ts'
 
 /** Pause in typing that starts a search. */
 const TYPING_MS = 250
-/** Agents in the choice. Those beyond have a link to their sessions on their own page. */
-const MAX_AGENTS = 200
 
 type Props = { filter: Filter; change(filter: Filter): void }
 
 /** Filters of the list by text, status, agent and tag. */
 export function Filters({ filter, change }: Props): VNode {
-  const { agents } = useAgentNames()
-  const { agent } = filter
-  const options = agents.slice(0, MAX_AGENTS).map(({ id, name }) => ({ value: id, label: name }))
-  const known = options.some(({ value }) => value === agent)
-  const name = agents.find(({ id }) => id === agent)?.name ?? agent
-  const all = agent === '' || known ? options : [{ value: agent, label: name }, ...options]
   return html`<div class="filters">
     <${Search} filter=${filter} change=${change} />
     <${StatusChoice} filter=${filter} change=${change} />
-    ${(agents.length > 0 || agent) && html`<${Choice} label="Agent" all="All agents" value=${agent} options=${all} choose=${(value: string) => change({ ...filter, agent: value })} />`}
+    <${AgentSelect} class="filter" aria-label="Agent" none="All agents" value=${filter.agent} onChange=${(agent: string) => change({ ...filter, agent })} />
     ${filter.tag && html`<button type="button" class="tag-filter" onClick=${() => change({ ...filter, tag: '' })}>Tag: ${filter.tag} ×<span class="unseen"> (remove this filter)</span></button>`}
   </div>`
 }

@@ -1,7 +1,7 @@
 import type { Session } from 'agent-session-client'
 import { useKeys } from '../../keys.ts'
 import { useEvery } from '../../load.ts'
-import { useAgentNames } from '../../parts/agent-names.ts'
+import { useAgentNames } from '../../parts/agent-select.ts'
 import { costOf } from '../../parts/cost.ts'
 import { Empty } from '../../parts/empty.ts'
 import { Icon } from '../../parts/icon.ts'
@@ -81,8 +81,8 @@ function NoSessions({ create }: { create: VNode }): VNode {
 }
 
 function Rows({ list, change }: { list: SessionList; change(filter: Filter): void }): VNode | null {
-  const { nameOf } = useAgentNames()
   const sessions = useLatest(list)
+  const nameOf = useAgentNames(sessions?.map(({ agent_id }) => agent_id) ?? [])
   if (sessions === undefined && list.error.value !== undefined) return null
   const columns: Column<Session>[] = [
     { title: 'Session', cell: (session) => html`<${Name} session=${session} />` },
