@@ -76,7 +76,9 @@ describePages('a conversation', () => {
     await one.page.getByRole('group', { name: 'Arguments of write_file' }).getByText('is **42**.').waitFor()
     await one.expectAccessible()
     for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
-    await one.page.getByRole('group', { name: 'Arguments of write_file' }).waitFor({ state: 'detached' })
+    // A closed call keeps its content for a moment, hidden.
+    const written = one.page.getByRole('group', { name: 'Arguments of write_file', includeHidden: true })
+    await written.waitFor({ state: 'detached' })
     expect(await textOf(one)).toBe(await textOf(other))
     await other.page.reload()
     await other.page.getByText(/tokens/).waitFor()
