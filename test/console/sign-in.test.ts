@@ -69,7 +69,7 @@ describePages('signing in', () => {
     await page.getByRole('alert').waitFor()
     await page.getByLabel('Password').fill(password)
     await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Sessions' }).waitFor()
+    await page.getByRole('heading', { name: 'Sessions', exact: true }).waitFor()
 
     // A second organization, without a trace of the first.
     const user = await logInUser(url, { email, password })
@@ -99,7 +99,7 @@ describePages('signing in', () => {
       expect(await page.getByRole('button', { name: 'Create an account' }).count()).toBe(0)
       await page.getByLabel('Password').fill(ADMIN.password)
       await page.keyboard.press('Enter')
-      await page.getByRole('heading', { name: 'Agents' }).waitFor()
+      await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
       opened.expectNoComplaints()
       await opened.close()
     })
