@@ -1,11 +1,14 @@
+/** Time for which a hidden page keeps its stream: a browser has few connections for all its pages. */
+const HIDDEN_MS = 10_000
+
 /** Returns a controller that aborts with another signal, or when the page has been hidden for some time. */
-export function abortWhenHidden(outer: AbortSignal, ms: number): AbortController {
+export function abortWhenHidden(outer: AbortSignal): AbortController {
   const controller = new AbortController()
   const { signal } = controller
   let timer: ReturnType<typeof setTimeout> | undefined
   const look = () => {
     clearTimeout(timer)
-    if (document.hidden) timer = setTimeout(() => controller.abort(), ms)
+    if (document.hidden) timer = setTimeout(() => controller.abort(), HIDDEN_MS)
   }
   signal.addEventListener('abort', () => clearTimeout(timer))
   outer.addEventListener('abort', () => controller.abort(), { signal })

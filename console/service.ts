@@ -136,8 +136,16 @@ export async function identify(): Promise<void> {
   }
 }
 
+let lastUser: string | undefined
+
 /** Shows the user's organization: the chosen one, or else the first. */
 function accept(known: CurrentUser): void {
+  // What the page remembers belongs to the user before.
+  if (lastUser !== undefined && lastUser !== known.id) {
+    forgetTexts()
+    location.reload()
+  }
+  lastUser = known.id
   const ids = known.organizations.map(({ public_id }) => public_id)
   if (!ids.includes(organization.value)) organization.value = ids[0] ?? ''
   user.value = known
@@ -150,6 +158,8 @@ export async function signOut(): Promise<void> {
   })
   forgetTexts()
   user.value = null
+  // Nothing of the user stays in the page.
+  location.reload()
 }
 
 /** Returns the address of a workflow in the Temporal UI, or undefined without one. */

@@ -1,4 +1,5 @@
-import { type ComponentChildren, html, signal, useEffect, useRef, useState, type VNode } from '../ui.ts'
+import { organization } from '../service.ts'
+import { type ComponentChildren, effect, html, signal, useEffect, useRef, useState, type VNode } from '../ui.ts'
 import { Icon } from './icon.ts'
 
 type Asked = {
@@ -15,6 +16,10 @@ type Asked = {
 }
 
 const asked = signal<Asked | undefined>(undefined)
+// A question about another organization's things is withdrawn.
+effect(() => {
+  if (organization.value !== '') asked.peek()?.answer(undefined)
+})
 
 const ask = (question: Omit<Asked, 'answer'>): Promise<string | undefined> =>
   new Promise((resolve) => {
@@ -50,10 +55,10 @@ function QuestionBox({ title, text, action, isDangerous, label, value = '', answ
       ${
         label &&
         html`<div class="field"><label>${label}
-          <input value=${entered} dir="auto" autocomplete="off" onInput=${(event: Event) => setEntered((event.target as HTMLInputElement).value)} /></label></div>`
+          <input autofocus value=${entered} dir="auto" autocomplete="off" onInput=${(event: Event) => setEntered((event.target as HTMLInputElement).value)} /></label></div>`
       }
       <div class="actions end">
-        <button type="button" onClick=${() => answer(undefined)}>Cancel</button>
+        <button type="button" autofocus=${label === undefined} onClick=${() => answer(undefined)}>Cancel</button>
         <button class=${isDangerous ? 'primary danger' : 'primary'}>${action}</button>
       </div>
     </form>

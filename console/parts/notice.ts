@@ -1,5 +1,5 @@
-import { sentenceOf } from '../service.ts'
-import { html, signal, useEffect, type VNode } from '../ui.ts'
+import { organization, sentenceOf } from '../service.ts'
+import { effect, html, signal, useEffect, type VNode } from '../ui.ts'
 import { Icon } from './icon.ts'
 
 type Link = { text: string; href: string }
@@ -9,6 +9,10 @@ const notices = signal<Notice[]>([])
 /** Time for which a good notice is shown. Problems stay until they are dismissed. */
 const SHOWN_MS = 6000
 const MAX_NOTICES = 4
+// Notices of another organization go.
+effect(() => {
+  if (organization.value !== '') notices.value = []
+})
 let last = 0
 
 const add = (text: string, isProblem: boolean, to?: Link): void => {

@@ -3,6 +3,7 @@ import { Badge } from '../parts/badge.ts'
 import { Page, Problem, Quiet } from '../parts/page.ts'
 import { Skeleton } from '../parts/skeleton.ts'
 import { link } from '../router.ts'
+import { abortWhenHidden, untilSeen } from '../seen.ts'
 import { api } from '../service.ts'
 import { html, useEffect, useState, type VNode } from '../ui.ts'
 
@@ -105,12 +106,16 @@ function useSnapshots(): { snapshots: DurableSnapshot[]; error: unknown } {
   const [state, setState] = useState<{ snapshots: DurableSnapshot[]; error?: unknown }>({ snapshots: [] })
   useEffect(() => {
     const closed = new AbortController()
-    const { signal } = closed
     const fail = (error?: unknown) => setState(({ snapshots }) => ({ snapshots, error }))
     const onConnected = (isConnected: boolean) => fail(isConnected ? undefined : new TypeError('not connected'))
     const follow = async () => {
-      for await (const snapshot of api.durable.streamDurableHealth({}, { signal, onConnected })) {
-        setState(({ snapshots }) => ({ snapshots: [...snapshots, snapshot].slice(-MAX_SNAPSHOTS) }))
+      while (!closed.signal.aborted) {
+        const { signal } = abortWhenHidden(closed.signal)
+        for await (const snapshot of api.durable.streamDurableHealth({}, { signal, onConnected })) {
+          setState(({ snapshots }) => ({ snapshots: [...snapshots, snapshot].slice(-MAX_SNAPSHOTS) }))
+        }
+        if (!signal.aborted) return
+        await untilSeen(closed.signal)
       }
     }
     follow().catch((error) => fail(error instanceof ApiError && error.status === 403 ? new Error(REFUSED) : error))

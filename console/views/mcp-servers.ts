@@ -146,6 +146,8 @@ const givenOauth = ({ as, scopes, client_id, client_secret_set }: NonNullable<Mc
 /** Opens the sign-in in a new tab, which browsers allow only at once after a click. */
 async function connect({ id }: McpServer): Promise<string> {
   const tab = window.open('', '_blank')
+  // The server chooses the address of the tab, which must not reach this page.
+  if (tab) tab.opener = null
   try {
     const { authorization_url } = await api.mcpServers.connect({ server_id: id })
     if (tab) tab.location.href = authorization_url

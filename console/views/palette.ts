@@ -2,6 +2,7 @@ import type { AgentSummary, Session } from 'agent-session-client'
 import { useLoad } from '../load.ts'
 import { Dialog } from '../parts/dialog.ts'
 import { Icon } from '../parts/icon.ts'
+import { notifyProblem } from '../parts/notice.ts'
 import { plain } from '../parts/plain.ts'
 import { Time } from '../parts/time.ts'
 import { link } from '../router.ts'
@@ -96,7 +97,7 @@ export function View({ onClose, openKeys }: { onClose(): void; openKeys(): void 
   const choose = (entry: Entry | undefined) => {
     if (entry === undefined) return
     onClose()
-    entry.run()
+    Promise.resolve(entry.run()).catch(notifyProblem)
   }
   const press = (event: KeyboardEvent) => {
     if (event.isComposing) return

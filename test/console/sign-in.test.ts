@@ -1,6 +1,6 @@
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { ADMIN, ADMIN_MODE, addOwnOrganization, logInUser, newPassword } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
@@ -10,10 +10,15 @@ import { sharedService } from '../support/shared/service.ts'
 
 afterAll(closeBrowser)
 
-/** Looks at the navigation, which narrow pages have behind a button. */
-async function withMenu(page: Page, look: () => Promise<unknown>): Promise<void> {
+async function openMenu(page: Page): Promise<Locator> {
   const menu = page.getByRole('button', { name: 'Menu' })
   if (await menu.isVisible()) await menu.click()
+  return menu
+}
+
+/** Looks at the navigation, which narrow pages have behind a button. */
+async function withMenu(page: Page, look: () => Promise<unknown>): Promise<void> {
+  const menu = await openMenu(page)
   await look()
   if (await menu.isVisible()) await menu.evaluate((button) => button.ariaExpanded === 'true' && button.click())
 }
@@ -81,10 +86,9 @@ describePages('signing in', () => {
     await page.reload()
     await page.getByText('Of my own').waitFor()
     await opened.expectAccessible()
-    await withMenu(page, async () => {
-      await page.getByRole('button', { name: 'Colours and account' }).click()
-      await page.getByRole('menuitem', { name: 'Sign out' }).click()
-    })
+    await openMenu(page)
+    await page.getByRole('button', { name: 'Colours and account' }).click()
+    await page.getByRole('menuitem', { name: 'Sign out' }).click()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     expect(await page.getByText('Of my own').count()).toBe(0)
     opened.expectNoComplaints()

@@ -38,7 +38,7 @@ function placeOf(text: string | null): RunPlace | undefined {
 }
 
 function Comparison({ a, b }: { a: RunPlace; b: RunPlace }): VNode {
-  const runs = [useRun(a), useRun(b)] as const
+  const runs = [useRun(a, true), useRun(b, false)] as const
   const [left, right] = [runs[0].told, runs[1].told]
   const answers = useMemo(() => changesOf(left.answer, right.answer), [left.answer, right.answer])
   const messages = useMemo(() => changesOf(left.message, right.message), [left.message, right.message])

@@ -21,13 +21,17 @@ const MISSING = new Error('There is no such run, or it has been deleted.')
 /** Events that have been read. */
 type Read = { conversation: Conversation; models: Set<string>; last: string | undefined }
 
-/** Reads a run, again and again until its end. */
-export function useRun(place: RunPlace): Run {
+/**
+ * Reads a run, again and again until its end. If it `leads`, its organization is shown. Only one of two runs may lead, or
+ * two organizations would take turns.
+ */
+export function useRun(place: RunPlace, leads: boolean): Run {
   const { sessionId, turnId } = place
   const read = useRef<Read>({ conversation: createConversation(), models: new Set(), last: undefined }).current
+  const readSession = () => api.sessions.get({ session_id: sessionId })
   const { value, error, refresh } = useLoad(async () => {
     const [session, turn] = await Promise.all([
-      readAnywhere(`/v1/sessions/${encodeURIComponent(sessionId)}`, () => api.sessions.get({ session_id: sessionId })),
+      leads ? readAnywhere(`/v1/sessions/${encodeURIComponent(sessionId)}`, readSession) : readSession(),
       api.turns.get({ session_id: sessionId, turn_id: turnId }),
     ])
     // After the turn, so that the events of an ended one are complete.

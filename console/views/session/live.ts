@@ -16,8 +16,6 @@ const MAX_TURNS = 1000
 const DELTAS = ['output.message.delta', 'reason.thinking.delta'] as const
 /** Pause before a failed load of a session is repeated. */
 const RETRY_MS = 2000
-/** Time for which a hidden page keeps its stream: a browser has few connections for all its pages. */
-const HIDDEN_MS = 10_000
 type EventTypes = Event['type'][]
 
 /** Live view of a session: its newest turns, and all later events. */
@@ -139,7 +137,7 @@ export function openSession(sessionId: string): Live {
       }
     }
     while (!signal.aborted) {
-      const hidden = abortWhenHidden(signal, HIDDEN_MS)
+      const hidden = abortWhenHidden(signal)
       isConnected.value = true
       const stream = sessionOf(sessionId).events({
         after: last,

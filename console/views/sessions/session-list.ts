@@ -1,6 +1,6 @@
 import type { Session } from 'agent-session-client'
 import { api, organization } from '../../service.ts'
-import { type Signal, signal } from '../../ui.ts'
+import { effect, type Signal, signal } from '../../ui.ts'
 
 /** Filter of sessions, as the address has it. Empty texts match all. */
 export type Filter = { search: string; status: string; agent: string; tag: string }
@@ -64,6 +64,12 @@ export type SessionList = {
 /** Filter of the list that was shown last. It stays while sessions are shown beside the list. */
 export const shownFilter = signal<Filter>(ALL)
 let kept: { key: string; list: SessionList } | undefined
+// Another organization has other agents, tags and sessions.
+effect(() => {
+  if (organization.value === '') return
+  shownFilter.value = ALL
+  kept = undefined
+})
 
 /** Returns the list of a filter. The list that was shown last is kept. */
 export function listFor(filter: Filter): SessionList {

@@ -4,6 +4,7 @@ import { durationOf } from '../../parts/duration.ts'
 import { Problem, Quiet, Reconnecting } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
 import { link, route } from '../../router.ts'
+import { abortWhenHidden, untilSeen } from '../../seen.ts'
 import { api, serviceNow, sessionOf } from '../../service.ts'
 import { html, useEffect, useMemo, useState, type VNode } from '../../ui.ts'
 import { Details, StructuredOutput } from './details.ts'
@@ -76,18 +77,18 @@ function useSpans(sessionId: string, turnId: string): Followed {
       setState((before) => ({ ...before, spans: spansOf(events) }))
     }
     const read = async () => {
-      const { signal } = closed
       const onConnected = (isConnected: boolean) => setState((before) => ({ ...before, isConnected }))
-      for await (const event of sessionOf(sessionId).events({
-        turn_id: turnId,
-        exclude: DELTAS,
-        signal,
-        onConnected,
-      })) {
-        events.push(withoutMessages(event))
-        timer ??= setTimeout(draw, DRAW_MS)
+      const query = { turn_id: turnId, exclude: DELTAS, onConnected }
+      for (;;) {
+        const { signal } = abortWhenHidden(closed.signal)
+        for await (const event of sessionOf(sessionId).events({ ...query, after: events.at(-1)?.id, signal })) {
+          events.push(withoutMessages(event))
+          timer ??= setTimeout(draw, DRAW_MS)
+        }
+        if (closed.signal.aborted) return
+        if (!signal.aborted) return end()
+        await untilSeen(closed.signal)
       }
-      if (!closed.signal.aborted) end()
     }
     const end = (error?: unknown) => setState({ ...NOTHING, spans: spansOf(events), error, isOver: true })
     read().catch((error: unknown) => closed.signal.aborted || end(error))
