@@ -133,7 +133,7 @@ describe('a body over 2 MiB', () => {
   })
 
   it.each<[string, string, object, number]>([
-    ['a session', '/v1/sessions', {}, 2 * MiB],
+    ['a session', '/v1/sessions', {}, 3 * MiB],
     ['an agent', '/v1/agents', { name: 'Large', system_prompt: 'Help.' }, 3 * MiB],
   ])('is taken for %s up to its limit, and not a byte more', async (_, path, fields, limit) => {
     const ofBytes = (bytes: number) => {
