@@ -4,7 +4,8 @@ import { chosen } from './session/approval.ts'
 
 /**
  * Gives keys to the inbox: j and k go from card to card, a and d choose an answer of the card with the focus. The same key
- * presses the button that it has chosen, if nothing else was done in between.
+ * presses the button that it has chosen, if nothing else was done in between. The button never takes the focus, because
+ * Space and Enter would press it.
  */
 export function useInboxKeys(list: RefObject<HTMLElement | null>): void {
   const cards = () => [...(list.current?.children ?? [])] as HTMLElement[]
@@ -19,20 +20,21 @@ export function useInboxKeys(list: RefObject<HTMLElement | null>): void {
     // A key that is held down decides nothing.
     if (event.repeat) return
     const card = cards().find((one) => one.contains(document.activeElement))
-    const call = document.activeElement?.closest('section')
-    const place = call && card?.contains(call) ? call : card
+    const section = document.activeElement?.closest('section')
+    const place = section && card?.contains(section) ? section : card
     const button = place?.querySelector<HTMLButtonElement>(`:not([inert]) > .decide .${name}`) ?? undefined
-    if (button !== undefined && button === chosen.value && button === document.activeElement) {
+    if (button !== undefined && button === chosen.value) {
       chosen.value = undefined
       button.click()
       return
     }
-    button?.focus()
+    const call = button?.closest<HTMLElement>('[role=group]')
+    call?.focus({ preventScroll: true })
     chosen.value = button
     const forget = () => {
       if (chosen.value === button) chosen.value = undefined
     }
-    button?.addEventListener('blur', forget, { once: true })
+    call?.addEventListener('blur', forget, { once: true })
   }
   useKeys({
     j: { about: 'Next card', run: () => move(1) },

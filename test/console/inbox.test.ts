@@ -65,6 +65,9 @@ describePages('the inbox', () => {
     expect(await titles.allTextContents()).toEqual(['add', 'subtract'])
     await news.click()
     expect(await titles.allTextContents()).toEqual(['add', 'multiply'])
+    // Nothing can be clicked that has just moved, as below the error of a poll.
+    await approve.click({ trial: true })
+    await page.evaluate(MOVE_CARDS)
     await opened.expectAccessible()
     opened.expectNoComplaints()
     await opened.close()
@@ -139,7 +142,9 @@ describePages('the inbox', () => {
     expect(await page.getByText('Press a again').count()).toBe(0)
     for (const key of ['j', 'j', 'k', 'a']) await page.keyboard.press(key)
     await page.getByText('Press a again to approve').waitFor()
-    await page.keyboard.press('d')
+    await approve.first().and(page.locator('[aria-describedby]')).waitFor()
+    // Other keys approve nothing.
+    for (const key of ['Space', 'Enter', 'd']) await page.keyboard.press(key)
     await page.getByText('Press d again to deny').waitFor()
     await page.keyboard.press('a')
     await page.keyboard.press('a')
@@ -173,6 +178,14 @@ describePages('the inbox', () => {
 
 const resultsOf = async (api: Organization, id: string): Promise<unknown[]> =>
   (await listEvents(api, id)).flatMap(({ type, data }) => (type === 'tool.completed' ? [data.error] : []))
+
+/** Moves the cards by a line, and waits until they cannot be used. */
+const MOVE_CARDS = `new Promise((resolve) => {
+  const cards = document.querySelector('.inbox')
+  const observer = new MutationObserver(() => cards.querySelector('[inert]') && resolve())
+  observer.observe(cards, { subtree: true, attributeFilter: ['inert'] })
+  cards.before(Object.assign(document.createElement('p'), { textContent: 'A line' }))
+})`
 
 /** Hides the page from its user. */
 const HIDE = `Object.defineProperty(document, 'hidden', { value: true, configurable: true })

@@ -1,7 +1,7 @@
 import { ApiError } from 'agent-session-client'
 import { Form, type Values } from '../../parts/form.ts'
 import { ActionButton } from '../../parts/page.ts'
-import { html, signal, useLayoutEffect, useRef, useState, type VNode } from '../../ui.ts'
+import { html, signal, useEffect, useId, useLayoutEffect, useRef, useState, type VNode } from '../../ui.ts'
 import { approvals } from '../../waiting.ts'
 import type { Asked, Submit } from './asked.ts'
 import { BUDGET } from './conversation.ts'
@@ -37,13 +37,19 @@ export function Approval({ call, submit }: { call: Asked; submit: Submit }): VNo
     ${isExplaining && html`<${Reason} submit=${submit} onCancel=${() => setExplaining(false)} />`}`
 }
 
-/** Says what the key that was pressed does when it is pressed again. */
+/** Says what the key that was pressed does when it is pressed again, and marks its button. */
 function Chosen(): VNode {
+  const id = useId()
   const place = useRef<HTMLSpanElement>(null)
   const button = chosen.value
   const isHere = button !== undefined && place.current?.parentElement?.contains(button)
   const [key, word] = button?.classList.contains('approve') ? ['a', 'approve'] : ['d', 'deny']
-  return html`<span ref=${place} class="chosen" role="status">${isHere && html`Press <kbd>${key}</kbd> again to ${word}`}</span>`
+  useEffect(() => {
+    if (!isHere) return undefined
+    button.setAttribute('aria-describedby', id)
+    return () => button.removeAttribute('aria-describedby')
+  }, [isHere && button])
+  return html`<span ref=${place} id=${id} class="chosen" role="status">${isHere && html`Press <kbd>${key}</kbd> again to ${word}`}</span>`
 }
 
 /** Entry for the reason of a denial. */

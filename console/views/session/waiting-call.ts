@@ -5,7 +5,7 @@ import { api } from '../../service.ts'
 import { html, type RefObject, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
 import { Answer } from './answer.ts'
-import { Approval } from './approval.ts'
+import { Approval, chosen } from './approval.ts'
 import type { Asked, Submit } from './asked.ts'
 import { QUESTION } from './conversation.ts'
 import { Question } from './question.ts'
@@ -48,22 +48,34 @@ const STILL_MS = 700
 
 /**
  * Reports whether nothing around an element has moved for a moment; until then, a key or click may be meant for what
- * was there before. An element with the focus is in use, and stays enabled.
+ * was there before. An element that has the focus, or that a key has chosen, is in use and stays enabled.
  */
 function useStill(ways: RefObject<HTMLElement | null>): boolean {
   const [isStill, setStill] = useState(false)
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    // The first call reports the initial size.
-    const movement = new ResizeObserver(() => {
-      if (!ways.current?.contains(document.activeElement)) setStill(false)
+    let before = ''
+    const list = ways.current?.closest('.chat, .cards')
+    const look = () => {
+      const { top, width, height } = list?.getBoundingClientRect() ?? new DOMRect()
+      const place = [Math.round(top + scrollY), width, height].join()
+      if (place === before) return
+      before = place
+      const isUsed = [document.activeElement, chosen.peek() ?? null].some((one) => ways.current?.contains(one))
+      if (!isUsed) setStill(false)
       clearTimeout(timer)
       timer = setTimeout(() => setStill(true), STILL_MS)
-    })
-    const list = ways.current?.closest('.chat, .cards')
-    if (list) movement.observe(list)
+    }
+    const growth = new ResizeObserver(look)
+    // An error above the list moves it, and changes no size.
+    const news = new MutationObserver(look)
+    const page = list?.closest('main')
+    // The first call reports the initial place.
+    for (const element of [list, page?.querySelector('.head')]) if (element) growth.observe(element)
+    if (page) news.observe(page, { childList: true })
     return () => {
-      movement.disconnect()
+      growth.disconnect()
+      news.disconnect()
       clearTimeout(timer)
     }
   }, [])
