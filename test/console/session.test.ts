@@ -250,6 +250,18 @@ describePages('a conversation', () => {
     await say(shown, 'What is it?')
     await page.getByText('[image image/png 40x30]').waitFor()
     await page.getByRole('img', { name: 'a.png' }).waitFor()
+    // A message that is sent during an upload has the picture.
+    const upload = Promise.withResolvers<void>()
+    await page.route('**/v1/images*', async (route) => {
+      await upload.promise
+      await route.continue()
+    })
+    await page.getByLabel('Message', { exact: true }).evaluate(paste, picture.toString('base64'))
+    await page.getByLabel('Message', { exact: true }).fill('And this?')
+    await page.keyboard.press('Enter')
+    upload.resolve()
+    await page.getByRole('img', { name: 'pasted.png' }).waitFor()
+    await page.unroute('**/v1/images*')
     await shown.expectAccessible()
   })
 

@@ -71,6 +71,8 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
   }
   const send = () =>
     work(async () => {
+      // Read now: an image may have been uploaded since Enter was pressed.
+      const [text, images, onBusy] = [draft.text.peek(), draft.images.peek(), draft.onBusy.peek()]
       const content: InputContentPart[] = [
         ...(text.trim() === '' ? [] : [{ type: 'text' as const, text }]),
         ...images.map(({ id, filename }) => ({ type: 'image_file' as const, image_id: id, filename })),
@@ -118,7 +120,7 @@ export function Composer({ sessionId, draft, isBusy, isWaiting, queued, isFirst,
     // Enter may be pressed again before the button is disabled.
     if (isSending.current) return
     isSending.current = true
-    const cancels = isWaiting && onBusy !== 'steer' && (text.trim() !== '' || images.length > 0)
+    const cancels = isWaiting && onBusy !== 'steer' && (text.trim() !== '' || images.length > 0 || state.isSending)
     if (!cancels || (await confirmed(CANCELS))) await send()
     isSending.current = false
   }
