@@ -1,6 +1,6 @@
 import type { Turn } from 'agent-session-client'
 import { plain } from './parts/plain.ts'
-import { go, link } from './router.ts'
+import { link } from './router.ts'
 import { api } from './service.ts'
 import { signal } from './ui.ts'
 
@@ -8,7 +8,8 @@ const CHOICE = 'console.notify'
 /** Maximum number of notifications at once. */
 const MAX_AT_ONCE = 3
 
-export const canNotify = (): boolean => 'Notification' in globalThis
+/** Reports whether pages can notify. On Android, Chrome lets only service workers do so. */
+export const canNotify = (): boolean => 'Notification' in globalThis && !/Android.+Chrome/.test(navigator.userAgent)
 
 /** Whether the user has asked for notifications, and the browser shows them. */
 export const isNotifying = signal(
@@ -58,10 +59,15 @@ async function show(turn: Turn): Promise<void> {
 
 /** Other tabs of the console replace a notification with the same tag. */
 function open(title: string, body: string, to: string, tag = to): void {
-  const notification = new Notification(plain(title), { body: plain(body), tag })
-  notification.onclick = () => {
-    window.focus()
-    go(to)
-    notification.close()
+  try {
+    const notification = new Notification(plain(title), { body: plain(body), tag })
+    notification.onclick = () => {
+      window.focus()
+      // As by a link, which asks about unsaved input.
+      location.hash = to
+      notification.close()
+    }
+  } catch {
+    // The browser lets no page notify. The inbox has its number all the same.
   }
 }
