@@ -1,5 +1,6 @@
 import { SearchButton } from './overlays.ts'
 import { Icon } from './parts/icon.ts'
+import { wantsToLeave } from './parts/leave.ts'
 import { Mark } from './parts/mark.ts'
 import { Menu } from './parts/menu.ts'
 import { GROUPS } from './places.ts'
@@ -58,7 +59,7 @@ function Account(): VNode {
   const items = [
     ...THEMES.map(({ value, label, icon }) => ({ label, icon, run: async () => chooseTheme(value) })),
     ...(user.value && auth.value?.mode !== 'none'
-      ? [{ label: 'Sign out', icon: 'link', run: async () => mayLeave() && signOut() }]
+      ? [{ label: 'Sign out', icon: 'link', run: async () => (await wantsToLeave()) && signOut() }]
       : []),
   ]
   const icon = THEMES.find(({ value }) => value === theme.value)?.icon

@@ -1,9 +1,9 @@
 import type { AgentSummary } from 'agent-session-client'
+import { wantsToLeave } from '../../parts/leave.ts'
 import type { MenuItem } from '../../parts/menu.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { go, link } from '../../router.ts'
 import { api, fetchBlob } from '../../service.ts'
-import { mayLeave } from '../../unsaved.ts'
 
 type Options = {
   /** Whether the menu is on the agent's own page. */
@@ -26,7 +26,7 @@ export function agentItems(
     go(link('sessions', session.id))
   }
   const copy = async () => {
-    if (!mayLeave()) return
+    if (!(await wantsToLeave())) return
     const { id: made } = await api.agents.copy({ agent_id })
     go(link('agents', made))
   }

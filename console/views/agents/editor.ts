@@ -45,10 +45,8 @@ export function Editor({ agent, action, save, hasNotes = false, models, capabili
     setState({ isBusy: true })
     try {
       const isDone = await save(requestOf(settings, capabilities), requestOf(saved, capabilities), note)
-      if (isDone) {
-        setUnsaved(false)
-        setSaved(settings)
-      }
+      // What was entered meanwhile is still unsaved.
+      if (isDone) setSaved(settings)
       setState({ isBusy: false, done: isDone ? 'Saved.' : '' })
     } catch (error) {
       setState({ isBusy: false, error })

@@ -1,13 +1,13 @@
+import { wantsToLeave } from '../../parts/leave.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { go, link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
-import { mayLeave } from '../../unsaved.ts'
 
 /** Starts a session with an agent, and opens it. */
 export function StartButton({ agentId }: { agentId: string }): VNode {
   const start = async () => {
-    if (!mayLeave()) return
+    if (!(await wantsToLeave())) return
     const { id } = await api.sessions.create({ agent_id: agentId })
     go(link('sessions', id))
   }

@@ -19,7 +19,9 @@ export function Starters({ agent, draft }: { agent: Agent | undefined; draft: Dr
   const fitting = STARTERS.filter(([pattern]) => refs.some((ref) => pattern.test(ref))).map(([, text]) => text)
   const starters = ['What can you do?', ...fitting].slice(0, MAX_STARTERS)
   const take = (text: string) => {
-    draft.text.value = text
+    // What was typed before stays.
+    draft.text.value = [draft.text.value.trimEnd(), text].filter(Boolean).join('\n')
+    draft.key = undefined
     document.getElementById('message')?.focus()
   }
   return html`<div class="middle starters">
