@@ -83,12 +83,6 @@ export function useAgentNames(ids: (string | null | undefined)[]): (id: string) 
   return (id) => agents.get(id)?.name ?? ''
 }
 
-/** Agents whose names are read at once for a choice without a search. */
-const MAX_NAMES = 1000
-/** Reads the newest active agents. */
-export const readAgentNames = (): Promise<AgentSummary[]> =>
-  readPages((part) => api.agents.listAgentSummaries(part), MAX_NAMES)
-
 async function findAgents(ids: string[]): Promise<AgentSummary[]> {
   const found: AgentSummary[] = []
   for (let start = 0; start < ids.length; start += MAX_IDS) {

@@ -1,6 +1,8 @@
 import type { Budget } from 'agent-session-client'
 import { useEvery, useLoad } from '../../load.ts'
+import { useAgentNames } from '../../parts/agent-select.ts'
 import { Badge } from '../../parts/badge.ts'
+import { commandFor } from '../../parts/command.ts'
 import { costOf } from '../../parts/cost.ts'
 import { Empty } from '../../parts/empty.ts'
 import { Icon } from '../../parts/icon.ts'
@@ -23,16 +25,19 @@ const PERIODS: Record<Budget['period'], string> = { total: 'In total', day: 'Eac
 /** Budgets with what is used of them. */
 export function Budgets(): VNode {
   const { value: budgets, error, reload, refresh } = useLoad(async () => (await api.budgets.list()).data, [])
-  const { value: names } = useLoad(readScopeNames, [])
+  const agentNameOf = useAgentNames(budgets?.map(({ agent_id }) => agent_id) ?? [])
+  const scopes = [...new Set(budgets?.map(({ scope }) => scope))].sort()
+  const { value: names } = useLoad(() => readScopeNames(scopes), [scopes.join()])
   useEvery(LOOK_MS, refresh)
   const nameOf = (budget: Budget): string => {
     const { title, read } = SCOPES[budget.scope]
     const id = read?.(budget)
-    return id ? `${title} “${names?.get(id) ?? id}”` : title
+    return id ? `${title} “${agentNameOf(id) || (names?.get(id) ?? id)}”` : title
   }
   const create = html`<a class="button primary" href=${link('costs', 'budgets', 'new')}><${Icon} name="plus" />New budget</a>`
   const none = html`<${Empty} icon="cost" title="No budgets yet" action=${create}
-    about="A budget limits what the organization, an agent, a person, an API key or a session may spend on models." />`
+    about="A budget limits what the organization, an agent, a person, an API key or a session may spend on models."
+    code=${commandFor('/v1/budgets', { scope: 'organization', period: 'month', limit_usd: '50' })} />`
   const columns: Column<Budget>[] = [
     {
       title: 'Budget for',

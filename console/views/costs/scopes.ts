@@ -1,6 +1,5 @@
 import type { Budget } from 'agent-session-client'
 import { readPages } from '../../load.ts'
-import { readAgentNames } from '../../parts/agent-select.ts'
 import type { Field } from '../../parts/form.ts'
 import { api, organization } from '../../service.ts'
 
@@ -18,8 +17,6 @@ export const SCOPES: Record<Scope, { title: string; read?(budget: Budget): strin
 
 type Named = { value: string; label: string }
 
-const readAgents = async (): Promise<Named[]> =>
-  (await readAgentNames()).map(({ id, name }) => ({ value: id, label: name }))
 const readUsers = async (): Promise<Named[]> => {
   const members = await readPages((part) => api.organizations.listMembers({ org: organization.value, ...part }))
   return members.map(({ user_id, name, email }) => ({ value: user_id, label: name ? `${name} (${email})` : email }))
@@ -27,9 +24,12 @@ const readUsers = async (): Promise<Named[]> => {
 const readKeys = async (): Promise<Named[]> =>
   (await api.auth.listApiKeys()).data.map(({ id, name }) => ({ value: id, label: name }))
 
-/** Returns the names of agents, people and the user's own API keys, by their ids. */
-export async function readScopeNames(): Promise<Map<string, string>> {
-  const found = await Promise.all([readAgents(), readUsers(), readKeys()])
+/** Returns the names of people and of the user's own API keys by their ids, if budgets of these scopes need them. */
+export async function readScopeNames(scopes: Scope[]): Promise<Map<string, string>> {
+  const found = await Promise.all([
+    scopes.includes('user') ? readUsers() : [],
+    scopes.includes('api_key') ? readKeys() : [],
+  ])
   return new Map(found.flat().map(({ value, label }) => [value, label]))
 }
 
