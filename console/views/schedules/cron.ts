@@ -140,7 +140,8 @@ export const clockOf = ({ hour, minute }: Preset): string => `${two(hour)}:${two
 /** Says when a schedule runs: "Weekdays at 08:00". Undefined if it takes more than a few words. */
 export function inWords(expression: string): string | undefined {
   const [, every] = /^\*\/(\d{1,2}) \* \* \* \*$/.exec(expression.trim()) ?? []
-  if (every) return `Every ${every} minutes`
+  // Any other step begins anew with each hour.
+  if (every && 60 % Number(every) === 0) return every === '1' ? 'Every minute' : `Every ${every} minutes`
   const preset = presetOf(expression)
   if (preset === undefined) return undefined
   const { kind, minute, day } = preset

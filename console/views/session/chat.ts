@@ -1,6 +1,7 @@
 import type { Agent, Session } from 'agent-session-client'
 import { compareLink } from '../../parts/compare-link.ts'
-import { ActionButton, Problem, Quiet, Reconnecting } from '../../parts/page.ts'
+import { ActionButton, Problem, Reconnecting } from '../../parts/page.ts'
+import { Skeleton } from '../../parts/skeleton.ts'
 import { html, useEffect, useRef, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
 import { Composer, type Draft } from './composer.ts'
@@ -43,12 +44,10 @@ export function Chat({ sessionId, session, agent, live, draft, place, isWalked }
   const repeating = session?.forked_from && repeatingOf(session, turns)
   return html`
     ${live.hasEarlier.value && html`<${ActionButton} run=${live.loadEarlier}>Earlier messages<//>`}
-    ${live.state.value === 'loading' && live.error.value === undefined && html`<${Quiet}>Loading…<//>`}
+    ${live.state.value === 'loading' && live.error.value === undefined && html`<${Skeleton} />`}
     ${isEmpty && html`<${Starters} agent=${agent} draft=${draft} />`}
     <div class="chat" ref=${chat} role="log" aria-label="Conversation" aria-busy=${unfinished.length > 0}>${turns.map(
-      (
-        turn,
-      ) => html`<${Turn} key=${turn.id} sessionId=${sessionId} session=${session} turn=${turn} version=${turn.version}
+      (turn) => html`<${Turn} key=${turn.id} sessionId=${sessionId} turn=${turn} version=${turn.version}
         comparison=${turn === repeating?.turn ? repeating.comparison : undefined} takeovers=${live.takeovers.value.get(turn.id)} />`,
     )}</div>
     <${Problem} error=${live.error.value} />

@@ -1,17 +1,13 @@
-import type { Session } from 'agent-session-client'
 import { link } from '../../router.ts'
 import { html, type VNode } from '../../ui.ts'
 
 type Advice = { text: string; title?: string; place?: string }
 
-const agentOr = (agentId: string | null | undefined, title: string): Pick<Advice, 'title' | 'place'> =>
-  agentId ? { title, place: link('agents', agentId) } : {}
-
 /** Errors of providers that are about the key. */
 const KEY = /\b(401|403)\b|api.?key|unauthori[sz]ed|authenticat|credential/i
 
 /** Returns what to do about a failed turn. */
-function adviceOf(code: string | undefined, error: string, agentId: Session['agent_id']): Advice | undefined {
+function adviceOf(code: string | undefined, error: string): Advice | undefined {
   switch (code) {
     case 'llm_error':
       return KEY.test(error)
@@ -27,12 +23,12 @@ function adviceOf(code: string | undefined, error: string, agentId: Session['age
     case 'max_tool_calls':
     case 'max_output_tokens':
     case 'turn_too_old':
-      return { text: 'Divide the task, or raise the limit.', ...agentOr(agentId, 'Limits of the agent') }
+      return { text: 'Divide the task, or raise the limits of the agent with the API.' }
     case 'answer_too_long':
     case 'too_many_tool_calls':
       return { text: 'Ask for less at once.' }
     case 'output_invalid':
-      return { text: 'Loosen the schema of the output, or say more about it.', ...agentOr(agentId, 'The agent') }
+      return { text: 'Say more about the output in the prompt, or loosen its schema with the API.' }
     case 'timeout':
       return { text: 'A step took too long. Try again.' }
     default:
@@ -40,11 +36,11 @@ function adviceOf(code: string | undefined, error: string, agentId: Session['age
   }
 }
 
-type Props = { code: string | undefined; error: string; agentId: Session['agent_id'] }
+type Props = { code: string | undefined; error: string }
 
 /** Sentence that says what to do about a failed turn, with a link to where it is done. */
-export function TurnAdvice({ code, error, agentId }: Props): VNode | null {
-  const advice = adviceOf(code, error, agentId)
+export function TurnAdvice({ code, error }: Props): VNode | null {
+  const advice = adviceOf(code, error)
   if (advice === undefined) return null
   const { text, title, place } = advice
   return html`<span class="advice">${text}${place && html` <a href=${place}>${title}</a>`}</span>`

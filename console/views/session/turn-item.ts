@@ -1,4 +1,4 @@
-import type { Message, Session, Takeover } from 'agent-session-client'
+import type { Message, Takeover } from 'agent-session-client'
 import { costOf } from '../../parts/cost.ts'
 import { durationOf } from '../../parts/duration.ts'
 import { Icon } from '../../parts/icon.ts'
@@ -19,7 +19,6 @@ import { TurnAdvice } from './turn-error.ts'
 
 type Props = {
   sessionId: string
-  session: Session | undefined
   turn: ShownTurn
   version: number
   /** Address of the comparison with the run that this one repeats. */
@@ -31,7 +30,7 @@ type Props = {
 const TOLD = 3
 
 /** One turn: its message, its parts, its state and its actions. */
-export function Turn({ sessionId, session, turn, version, comparison, takeovers }: Props): VNode {
+export function Turn({ sessionId, turn, version, comparison, takeovers }: Props): VNode {
   const [isEditing, setEditing] = useState(false)
   const cancel = async () => {
     await api.turns.cancel({ session_id: sessionId, turn_id: turn.id })
@@ -52,7 +51,7 @@ export function Turn({ sessionId, session, turn, version, comparison, takeovers 
         .map((one) => html`<p class="quiet outcome" key=${one.taken_over_at} dir="auto">${wentOn(one)}</p>`)}
       <div class="quiet outcome">
         <${Outcome} turn=${turn} />
-        ${turn.status === 'failed' && html`<${TurnAdvice} code=${turn.errorCode} error=${turn.error ?? ''} agentId=${session?.agent_id} />`}
+        ${turn.status === 'failed' && html`<${TurnAdvice} code=${turn.errorCode} error=${turn.error ?? ''} />`}
         <a href=${link('sessions', sessionId, 'turns', turn.id)}>Timeline</a>
         ${
           ['queued', 'active', 'waiting'].includes(turn.status) &&
@@ -61,7 +60,7 @@ export function Turn({ sessionId, session, turn, version, comparison, takeovers 
         <${TurnActions} sessionId=${sessionId} turn=${turn} comparison=${comparison} edit=${() => setEditing(true)} />
       </div>
     </article>`,
-    [sessionId, session?.agent_id, turn, version, comparison, takeovers, isEditing],
+    [sessionId, turn, version, comparison, takeovers, isEditing],
   )
 }
 

@@ -2,6 +2,7 @@ import type { Session } from 'agent-session-client'
 import { useKeys } from '../../keys.ts'
 import { useEvery } from '../../load.ts'
 import { useAgentNames } from '../../parts/agent-select.ts'
+import { commandFor } from '../../parts/command.ts'
 import { costOf } from '../../parts/cost.ts'
 import { Empty } from '../../parts/empty.ts'
 import { Icon } from '../../parts/icon.ts'
@@ -11,7 +12,6 @@ import { plain } from '../../parts/plain.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { Time } from '../../parts/time.ts'
 import { go, link, route } from '../../router.ts'
-import { addressOf } from '../../service.ts'
 import { html, useEffect, useLayoutEffect, useRef, type VNode } from '../../ui.ts'
 import { sessionItems } from '../session/session-menu.ts'
 import { SessionBadge, titleOf } from '../session/title.ts'
@@ -50,7 +50,7 @@ export function List(): VNode {
   useKeys({
     j: { about: 'Next session', run: () => step(list, 1) },
     k: { about: 'Previous session', run: () => step(list, -1) },
-    Enter: { about: 'Open the session', run: () => step(list, 0) },
+    Enter: { about: 'Choose a session, then open it', run: () => step(list, 0) },
     '/': { about: 'Search sessions', run: focusSearch },
   })
   const change = (wanted: Filter) => go(placeOf(wanted), { replace: true })
@@ -75,7 +75,7 @@ export const newPlace = ({ agent }: Filter): string =>
   `${link('sessions', 'new')}${agent && `?agent=${encodeURIComponent(agent)}`}`
 
 function NoSessions({ create }: { create: VNode }): VNode {
-  const code = `curl -s -X POST "${addressOf('/v1/sessions')}" -H 'content-type: application/json' -d '{"title":"A first session"}'`
+  const code = commandFor('/v1/sessions', { title: 'A first session' })
   return html`<${Empty} icon="session" title="No sessions yet" action=${create} code=${code}
     about="A session is a conversation with an agent. It keeps its messages, files and data, and goes on where it was after any restart." />`
 }

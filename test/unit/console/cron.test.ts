@@ -40,6 +40,8 @@ describe('usual times', () => {
     ['0 9 * * 7', 'Every Sunday at 09:00'],
     ['0 9 15 * *', 'On day 15 of every month at 09:00'],
     ['*/15 * * * *', 'Every 15 minutes'],
+    ['*/1 * * * *', 'Every minute'],
+    ['*/45 * * * *', undefined],
     ['0 9 15 * 1', undefined],
     ['0 25 * * *', undefined],
     ['0 9 15 6 *', undefined],
