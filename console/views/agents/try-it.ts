@@ -30,7 +30,14 @@ export function TryIt({ agent, models, version, read }: Props): VNode {
     latest.current = next
     setTried(next)
   }
-  useEffect(() => () => drop(latest.current), [])
+  const isLeft = useRef(false)
+  useEffect(
+    () => () => {
+      isLeft.current = true
+      drop(latest.current)
+    },
+    [],
+  )
   const start = async (): Promise<Tried> => {
     const { name, system_prompt, default_model_id, capabilities, tools } = read()
     const { id } = await api.sessions.create({
@@ -43,11 +50,14 @@ export function TryIt({ agent, models, version, read }: Props): VNode {
       tags: [TAG],
     })
     drop(latest.current)
-    return { sessionId: id, live: openSession(id), version, isKept: false }
+    const started = { sessionId: id, live: openSession(id), version, isKept: false }
+    if (isLeft.current) drop(started)
+    return started
   }
   const send = async (text: string) => {
     const isSame = tried !== undefined && tried.version === version && tried.live.state.value !== 'deleted'
     const current = isSame ? tried : await start()
+    if (isLeft.current) return
     if (!isSame) use(current)
     await api.messages.create({ session_id: current.sessionId, message: { content: [{ type: 'text', text }] } })
   }
