@@ -1,9 +1,11 @@
 import type { FileInfo, FileStat, GrepResult, SessionFile } from 'agent-session-client'
 import { isNotFound, useEvery, useLoad } from '../../load.ts'
+import { confirmed } from '../../parts/dialog.ts'
 import { Pieces } from '../../parts/long-text.ts'
 import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
 import { saveFile } from '../../parts/save-file.ts'
+import { Skeleton } from '../../parts/skeleton.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { Time } from '../../parts/time.ts'
 import { link, route } from '../../router.ts'
@@ -90,7 +92,7 @@ function Entry({ sessionId, path }: Props & { path: string }): VNode {
     if (updated_at !== undefined && (updated_at !== value.updated_at || size_bytes !== value.size_bytes)) refresh()
   })
   if (isNotFound(error)) return html`<${Quiet}>There is no such file.<//>`
-  if (value === undefined) return html`<${error === undefined ? Quiet : Problem} error=${error}>Loading…<//>`
+  if (value === undefined) return html`<${error === undefined ? Skeleton : Problem} error=${error} />`
   if ('data' in value)
     return html`<${Directory} sessionId=${sessionId} path=${path} files=${value.data} reload=${reload} />`
   return html`<${File} sessionId=${sessionId} file=${value} />`
@@ -178,7 +180,8 @@ async function store(sessionId: string, path: string, content: string): Promise<
     () => false,
   )
   if (!isThere) await api.files.create({ ...at, ...body })
-  else if (confirm(plain(`Replace “${path}”?`))) await api.files.update({ ...at, ...body })
+  else if (await confirmed({ title: `Replace “${path}”?`, action: 'Replace' }))
+    await api.files.update({ ...at, ...body })
 }
 
 function File({ sessionId, file }: Props & { file: SessionFile }): VNode {
