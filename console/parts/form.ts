@@ -145,16 +145,21 @@ function forgetSecrets(form: HTMLFormElement): void {
   for (const input of form.querySelectorAll<HTMLInputElement>('input[type=password]')) input.value = ''
 }
 
+/** Reports whether an error names a field or a part of it. */
+export const isAbout = (error: unknown, { name, path = name }: Pick<Field, 'name' | 'path'>): boolean =>
+  error instanceof ApiError && `${error.field}.`.startsWith(`${path}.`)
+
 /** Finds the field of an error, which names the field or a part of it. */
 function fieldOf(error: unknown, fields: Field[]): string | undefined {
   if (error instanceof FieldError) return error.field
-  if (!(error instanceof ApiError)) return undefined
-  const isAbout = ({ name, path = name }: Field) => `${error.field}.`.startsWith(`${path}.`)
-  return fields.find(isAbout)?.name
+  return fields.find((field) => isAbout(error, field))?.name
 }
 
 /** Returns the service's sentence about a field, with the field's label instead of its name. */
-function sentenceAt({ name, path = name, label }: Field, error: unknown): string {
+export function sentenceAt(
+  { name, path = name, label }: Pick<Field, 'name' | 'path' | 'label'>,
+  error: unknown,
+): string {
   const sentence = sentenceOf(error)
   if (!(error instanceof ApiError)) return sentence
   // The path of a part of the value stays in the sentence.

@@ -1,6 +1,6 @@
 import type { RequestedCall, Turn } from 'agent-session-client'
 import { useLoad } from '../load.ts'
-import { CallArguments } from '../parts/call-arguments.ts'
+import { CallArguments } from '../parts/call/arguments.ts'
 import { useFocusFallback } from '../parts/focus.ts'
 import { Time } from '../parts/time.ts'
 import { link } from '../router.ts'

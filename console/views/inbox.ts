@@ -2,6 +2,7 @@ import { useEvery, useLoad } from '../load.ts'
 import { canNotify, isNotifying, switchNotifications } from '../notifications.ts'
 import { Empty } from '../parts/empty.ts'
 import { ActionButton, Page, Problem } from '../parts/page.ts'
+import { Skeleton } from '../parts/skeleton.ts'
 import { link } from '../router.ts'
 import { html, useEffect, useLayoutEffect, useRef, useState, type VNode } from '../ui.ts'
 import { waitingCount } from '../waiting.ts'
@@ -61,6 +62,7 @@ export function View(): VNode {
   return html`<${Page} title="Inbox" actions=${html`${news}<${Notify} />`}>
     <${Problem} error=${error} />
     ${agents.length > 1 && html`<${Filter} agents=${agents} agent=${agent} choose=${(id: string) => read(() => setAgent(id))} />`}
+    ${found === undefined && error === undefined && html`<${Skeleton} />`}
     ${found?.length === 0 && html`<${Nothing} />`}
     <ul class="cards inbox" aria-live="polite" ref=${list}>${cards.map((item) => html`<${Card} key=${item.turn.id} ...${item} waiting=${waiting} />`)}</ul>
     ${(found?.length ?? 0) > count && html`<button type="button" onClick=${() => read(() => setCount(count + PAGE))}>Show more<//>`}

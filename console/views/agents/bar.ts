@@ -1,10 +1,10 @@
 import type { AgentPreviewResponse, CreateAgentRequest } from 'agent-session-client'
 import { askText, Dialog } from '../../parts/dialog.ts'
+import { isAbout } from '../../parts/form.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { api, sentenceOf } from '../../service.ts'
 import { html, useState, type VNode } from '../../ui.ts'
 import { Preview } from './preview.ts'
-import { sentenceAt } from './sentence-at.ts'
 
 type Props = {
   action: string
@@ -32,7 +32,7 @@ export function Bar({ action, isBusy, isChanged, hasNotes, error, done = '', rea
     const note = await askText({ title: 'Save with a note', label: 'Why this change?', action: 'Save' })
     if (note !== undefined) onNote(note)
   }
-  const isElsewhere = error !== undefined && !FIELDS.some((field) => sentenceAt(error, field, '') !== undefined)
+  const isElsewhere = error !== undefined && !FIELDS.some((name) => isAbout(error, { name }))
   return html`<div class="editor-bar">
     ${isElsewhere && html`<p class="problem" role="alert">${sentenceOf(error)}</p>`}
     <div class="actions">

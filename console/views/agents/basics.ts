@@ -1,7 +1,7 @@
 import type { LlmModelWithProvider } from 'agent-session-client'
+import { isAbout, sentenceAt } from '../../parts/form.ts'
 import { link } from '../../router.ts'
 import { type ComponentChildren, html, type VNode } from '../../ui.ts'
-import { sentenceAt } from './sentence-at.ts'
 import type { Settings } from './settings.ts'
 
 type Props = {
@@ -18,7 +18,7 @@ export function Basics({ settings, models, error, onChange }: Props): VNode {
   const { name, system_prompt, default_model_id, description, tags } = settings
   const enter = (field: keyof Settings) => (event: Event) => onChange({ [field]: enteredIn(event) })
   const field = (of: string, label: string, props: Omit<FieldProps, 'id' | 'label' | 'error'>) =>
-    html`<${Field} id=${`agent-${of}`} label=${label} error=${sentenceAt(error, of, label)} ...${props} />`
+    html`<${Field} id=${`agent-${of}`} label=${label} error=${isAbout(error, { name: of }) ? sentenceAt({ name: of, label }, error) : undefined} ...${props} />`
   return html`
     ${field('name', 'Name', {
       control: (common) =>

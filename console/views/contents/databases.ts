@@ -1,5 +1,6 @@
 import type { DatabaseInfoResponse, DatabaseRows, DatabaseTable } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
+import { RowsTable } from '../../parts/call/rows.ts'
 import { Form } from '../../parts/form.ts'
 import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
 import { type Column, Table } from '../../parts/table.ts'
@@ -84,11 +85,5 @@ function Database({ sessionId, name }: Props & { name: string }): VNode {
 
 function Rows({ rows: { columns, rows, row_count, truncated } }: { rows: DatabaseRows }): VNode {
   return html`<p role="status">${row_count.toLocaleString()} ${row_count === 1 ? 'row' : 'rows'}${truncated ? ', and more that were left out' : ''}</p>
-    <div class="wide" tabindex="0" role="group" aria-label="Rows"><table class="rows">
-      <thead><tr>${columns.map((column) => html`<th scope="col" dir="auto">${column}</th>`)}</tr></thead>
-      <tbody>${rows.map(
-        (row, index) =>
-          html`<tr key=${index}>${row.map((value) => html`<td dir="auto">${value === null ? html`<i class="quiet">NULL</i>` : String(value)}</td>`)}</tr>`,
-      )}</tbody>
-    </table></div>`
+    <${RowsTable} rows=${{ columns, rows }} label="Rows" />`
 }

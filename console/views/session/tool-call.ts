@@ -1,6 +1,7 @@
 import { Badge } from '../../parts/badge.ts'
 import { CallBody, type CallBodyProps } from '../../parts/call/body.ts'
 import { FilePath, isOfFiles } from '../../parts/call/file-path.ts'
+import { ExitCode } from '../../parts/call/result.ts'
 import { exitCodeOf } from '../../parts/call/results.ts'
 import { CallSummary } from '../../parts/call/title.ts'
 import { Fold } from '../../parts/fold.ts'
@@ -23,7 +24,7 @@ function State({ call: { name, status, result } }: { call: Call }): VNode {
   if (status !== 'success') return html`<${Badge} status=${status} />`
   const text = textOf(result)
   const code = exitCodeOf(text)
-  if (code !== undefined && code !== 0) return html`<${Badge} status="error" word=${`Exit ${code}`} />`
+  if (code !== undefined && code !== 0) return html`<${ExitCode} code=${code} />`
   const action = name === QUESTION ? (/^\s*\{"action":\s*"(\w+)"/.exec(text)?.[1] ?? '') : ''
   return html`<${Badge} status="success" tone="quiet" word=${ACTIONS[action] ?? 'Done'} />`
 }

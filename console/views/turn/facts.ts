@@ -1,23 +1,18 @@
 import type { Agent, Turn } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
 import { Badge } from '../../parts/badge.ts'
+import { costOf } from '../../parts/cost.ts'
 import { durationOf } from '../../parts/duration.ts'
 import { link } from '../../router.ts'
 import { api, workflowAddress } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 import type { Span } from './spans.ts'
 
-/** Returns a cost for people, or undefined if it is not known. */
-export const dollars = (usd: string | null | undefined): string | undefined => {
-  if (usd === null || usd === undefined) return undefined
-  return usd === '0' ? '$0' : `$${Number(usd).toFixed(4)}`
-}
-
 /** Tokens and cost, if they are known. */
-export const costs = ({ tokens, costUsd }: Pick<Span, 'tokens' | 'costUsd'>): string[] =>
-  [tokens === undefined ? undefined : `${tokens.toLocaleString()} tokens`, dollars(costUsd)].filter(
-    (fact) => fact !== undefined,
-  )
+export const costs = ({ tokens, costUsd }: Pick<Span, 'tokens' | 'costUsd'>): string[] => [
+  ...(tokens === undefined ? [] : [`${tokens.toLocaleString()} tokens`]),
+  ...(costUsd ? [costOf(costUsd)] : []),
+]
 
 /** Point in time to the millisecond. */
 export const exactTime = (ts: string | number): string =>
@@ -50,7 +45,7 @@ export function TurnHead({ turn, spans, now }: Props): VNode {
         html`<li><a href=${link('agents', turn.agent_id)} dir="auto">${agent?.name ?? 'Agent'}</a>${turn.agent_version && ` version ${turn.agent_version}`}</li>`
       }
       ${parent && html`<li><a href=${link('sessions', parent.session_id, 'turns', parent.turn_id)}>Asked by another agent</a></li>`}
-      ${children && html`<li>${children.turns} ${children.turns === 1 ? 'turn' : 'turns'} of asked agents ${dollars(children.cost_usd)}</li>`}
+      ${children && html`<li>${children.turns} ${children.turns === 1 ? 'turn' : 'turns'} of asked agents ${costOf(children.cost_usd)}</li>`}
     </ul>
   </header>`
 }

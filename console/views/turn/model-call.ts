@@ -1,12 +1,13 @@
 import type { Message, TokenUsage, Turn } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
+import { costOf } from '../../parts/cost.ts'
 import { durationOf } from '../../parts/duration.ts'
 import { Fold } from '../../parts/fold.ts'
 import { LongText } from '../../parts/long-text.ts'
 import { Markdown } from '../../parts/markdown.ts'
 import { Problem, Quiet } from '../../parts/page.ts'
 import { html, useMemo, type VNode } from '../../ui.ts'
-import { dollars, Metrics } from './facts.ts'
+import { Metrics } from './facts.ts'
 import { readGeneration } from './generation.ts'
 import { type Answer, eventsOfStep, type Generation } from './input.ts'
 import { CallOf, Messages, type Names } from './messages.ts'
@@ -57,7 +58,7 @@ function metricsOf({ data: { metadata } }: Generation, answer: Answer | undefine
     Duration: msOf(duration_ms),
     'First token': msOf(time_to_first_token_ms),
     ...tokensOf(usage),
-    Cost: dollars(metadata.cost_usd),
+    Cost: metadata.cost_usd ? costOf(metadata.cost_usd) : undefined,
     Finish: finish_reasons?.map((reason) => REASONS[reason] ?? reason).join(', '),
     Retries: retry ? `${retry.attempts}, after ${durationOf(retry.total_wait_ms)} of waiting` : undefined,
     'Input shortened':

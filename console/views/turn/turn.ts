@@ -1,8 +1,9 @@
 import type { Event } from 'agent-session-client'
 import { useEvery, useLoad } from '../../load.ts'
 import { durationOf } from '../../parts/duration.ts'
-import { Problem, Quiet, Reconnecting } from '../../parts/page.ts'
+import { Problem, Reconnecting } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
+import { Skeleton } from '../../parts/skeleton.ts'
 import { link, route } from '../../router.ts'
 import { abortWhenHidden, untilSeen } from '../../seen.ts'
 import { api, serviceNow, sessionOf } from '../../service.ts'
@@ -43,7 +44,7 @@ export function TurnView({ sessionId, turnId }: Props): VNode {
     <${TurnHead} turn=${turn} spans=${spans} now=${now} />
     <${Problem} error=${missing ?? error} />
     <${Reconnecting} isShown=${!isConnected} />
-    ${spans.length === 0 && missing === undefined && html`<${Quiet}>Loading…<//>`}
+    ${spans.length === 0 && missing === undefined && html`<${Skeleton} />`}
     ${
       spans.length > 0 &&
       html`<${Hatch} /><${Legend} hasLosses=${spans.some(({ losses }) => losses.length > 0)} />

@@ -1,1 +1,0 @@
-export { CallArguments } from './call/arguments.ts'
