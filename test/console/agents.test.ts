@@ -105,6 +105,10 @@ describePages('agents', () => {
     await waitFor(async () => questions.length === 2, 'the second question')
     await isBack()
     expect(await page.getByLabel('Tags').inputValue()).toBe('one\ntwo')
+    await page.getByRole('button', { name: 'Start a session' }).click()
+    const leaving = page.getByRole('dialog', { name: /^Leave without saving/ })
+    await leaving.getByRole('button', { name: 'Cancel' }).click()
+    await leaving.waitFor({ state: 'detached' })
     isAllowed = true
     await page.evaluate('history.back()')
     await page.getByRole('heading', { name: 'Agents' }).waitFor()
@@ -112,8 +116,22 @@ describePages('agents', () => {
     await page.getByRole('heading', { name: 'Writer' }).waitFor()
     expect(questions).toEqual(Array(3).fill(expect.stringMatching(/^Leave without saving/)))
     await page.getByLabel('Tags').fill('one\ntwo')
+    // What is entered during a save stays unsaved.
+    const answer = Promise.withResolvers<void>()
+    await page.route(`**/v1/agents/${agent.id}`, async (route) => {
+      await answer.promise
+      await route.continue()
+    })
     await page.getByRole('button', { name: 'Save', exact: true }).click()
-    await page.getByText('Saved.').waitFor()
+    await page.getByLabel('Tags').fill('one\ntwo\nthree')
+    answer.resolve()
+    await page.getByRole('button', { name: 'Save', exact: true, disabled: false }).waitFor()
+    await page.unroute(`**/v1/agents/${agent.id}`)
+    isAllowed = false
+    await goTo('Sessions')
+    await waitFor(async () => questions.length === 4, 'the question after a save')
+    await isBack()
+    isAllowed = true
     const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)
     expect(changed.body).toMatchObject({ description: 'Changed elsewhere', tags: ['one', 'two'], tools: agent.tools })
     // What is emptied is empty, also where an update takes null for "not given".
