@@ -65,7 +65,7 @@ describePages('the first view', () => {
     const loaded: string[] = []
     page.on('request', (request) => loaded.push(new URL(request.url()).pathname))
     await page.goto(`${api.url}/console?again#/agents`)
-    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
     await page.getByText('No agents yet').or(page.getByText('Try an example')).first().waitFor()
     const files = loaded.filter((path) => path.startsWith('/console'))
     expect(files.length).toBeLessThanOrEqual(6)
