@@ -1,8 +1,9 @@
 import type { CreateAgentRequest, LlmModelWithProvider } from 'agent-session-client'
+import { commandFor } from '../../parts/command.ts'
 import { Empty } from '../../parts/empty.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { go, link } from '../../router.ts'
-import { addressOf, api, auth } from '../../service.ts'
+import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 
 const SCRIPTED = 'llmsim-script'
@@ -36,17 +37,10 @@ export function Welcome({ models }: { models: LlmModelWithProvider[] }): VNode {
     const session = await api.sessions.create({ agent_id: id, title: 'A first session' })
     go(link('sessions', session.id))
   }
-  return html`<${Empty} icon="agent" title="No agents yet" code=${commandOf()}
+  return html`<${Empty} icon="agent" title="No agents yet" code=${commandFor('/v1/agents', { name: 'Writer', system_prompt: 'You write short texts.' })}
     about="An agent is a prompt, a model and what it may use. A session is a conversation with it."
     action=${html`<${ActionButton} className="primary" run=${make}>Try an example<//>
       <a class="button" href=${link('agents', 'new')}>Make your own</a>`} />`
-}
-
-/** Command that creates an agent. */
-function commandOf(): string {
-  const key = auth.value?.mode === 'none' ? '' : ` \\\n  -H "authorization: Bearer $API_KEY"`
-  const body = JSON.stringify({ name: 'Writer', system_prompt: 'You write short texts.' })
-  return `curl -s -X POST "${addressOf('/v1/agents')}"${key} \\\n  -H 'content-type: application/json' -d '${body}'`
 }
 
 /** Example agent that writes files. It uses the default model, or a scripted one if the default is simulated. */
