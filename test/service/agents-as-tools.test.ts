@@ -1,5 +1,14 @@
 import { createScriptedAgent } from '../support/agents.ts'
-import { call, expectError, type Json, listEvents, modelId, unknownId, waitFor } from '../support/http.ts'
+import {
+  call,
+  expectError,
+  type Json,
+  listEvents,
+  modelId,
+  unknownId,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import {
@@ -231,7 +240,7 @@ describe('an agent as a tool', () => {
     expectError(await call(api, 'POST', '/v1/agents', input), 400, sentence)
   })
 
-  it('keeps an approval when it is renamed, and never has the name of a tool of the service', async () => {
+  it('needs an approval also when it is renamed, answers then once, and never has the name of a tool of the service', async () => {
     const clerk = await createAgent('Clerk')
     const user = await createAgent('User')
     const tools = [{ type: 'builtin', name: 'ask_clerk', policy: 'requires_approval' }]
@@ -240,8 +249,15 @@ describe('an agent as a tool', () => {
       ...{ capabilities: [clerk, user, 'ask_user'], tools },
     })
     await call(api, 'PATCH', `/v1/agents/${clerk}`, { name: 'Secretary' })
-    const { pending_tool_calls } = await postAndAsk(api, await sessionOf(agent))
+    const session = await sessionOf(agent)
+    const { id, pending_tool_calls } = await postAndAsk(api, session)
     expect(pending_tool_calls).toMatchObject([{ name: 'ask_secretary', kind: 'approval' }])
+    await submit(api, session, [{ tool_call_id: pending_tool_calls[0].id, result: { approved: true } }])
+    await waitUntilIdle(api, session)
+    const [asked] = await resultsOf(session)
+    expect(asked).toMatchObject({ error: null, value: { answer: 'Hello', session_id: asked?.child?.session_id } })
+    const { children, takeovers } = await getTurn(api, session, id)
+    expect([children.turns, takeovers]).toEqual([1, undefined])
     const { body } = await call(api, 'GET', `/v1/capabilities/agent:${user}`)
     expect(body.tool_definitions[0].name).toBe(`ask_user_${user.slice(-6)}`)
   })

@@ -1,11 +1,16 @@
 import { MAX_APPROVED_TOOLS } from '../../../contract/sessions.ts'
 import { NOT_APPROVED, type SubmitToolResultsRequest } from '../../../contract/turns.ts'
+import { isRecord } from '../../../lib/is-record.ts'
 import { storableText } from '../../../lib/postgres-text.ts'
 import type { Prisma } from '../../../prisma/generated/client.ts'
+import { callStep } from '../../events/log/steps.ts'
 import { conflict, invalid } from '../../kit/errors.ts'
+import { ASKING } from '../../tools/agents/capability.ts'
 import type { ApprovedTools } from '../../tools/capabilities/toolset.ts'
 import { type CallResult, pendingCalls, readAct } from '../calls.ts'
+import type { ChildTurn } from '../child-turns.ts'
 import type { Deps } from '../deps.ts'
+import { chooseChild } from '../run/child-call.ts'
 import { loadCall } from '../run/tool.ts'
 
 type Results = SubmitToolResultsRequest['tool_results']
@@ -40,41 +45,57 @@ export const denied = ({ reason }: Pick<Decision, 'reason'>): CallResult => ({
   error: reason === '' ? `${NOT_APPROVED}.` : `${NOT_APPROVED}: ${reason}`,
 })
 
+/** Facts about the tools of approved calls: what the approvals are recorded with. */
+export type Approved = {
+  /** Tools that are approved for the session, with the versions that were shown. */
+  tools: ApprovedTools
+  /** Turns by which agents are to answer, by the ids of the calls that ask them. */
+  children: Map<string, ChildTurn>
+}
+
 /**
- * Finds the tools of the approvals that are for a whole session, with the versions that were shown. Throws `invalid` for
- * a tool whose calls must all be approved, and for a question about a budget.
+ * Reads what approvals among results need to know of their tools. Throws `invalid` for an approval for a whole session of
+ * a tool whose calls must all be approved, or of a question about a budget.
  */
-export async function approvedForSession(
+export async function readApproved(
   deps: Deps,
   where: { organizationId: string; sessionId: string },
   results: Results,
-): Promise<ApprovedTools> {
-  const wanted = results.flatMap((one, index) => (isForSession(one) ? [{ id: one.tool_call_id, index }] : []))
-  if (wanted.length === 0) return {}
+): Promise<Approved> {
+  const approved: Approved = { tools: {}, children: new Map() }
+  const given = results.flatMap((one, index) => (isApproval(one) ? [{ ...one, index }] : []))
+  if (given.length === 0) return approved
   const { organizationId, sessionId } = where
   const turn = await deps.db.turn.findFirst({
     where: { sessionId, session: { organizationId }, finishedAt: null, status: { in: ['active', 'waiting'] } },
     select: { id: true },
   })
   const act = turn === null ? undefined : await readAct(deps.db, turn.id)
-  const approved: ApprovedTools = {}
-  for (const { id, index } of wanted) {
-    const call = act && pendingCalls(act).find((pending) => pending.id === id)
-    // The submission is refused with its own sentence.
-    if (turn === null || act === undefined || call === undefined) continue
+  for (const { tool_call_id, result, index } of given) {
+    const call = act && pendingCalls(act).find(({ id }) => id === tool_call_id)
+    // Whatever is no approval is data, and the submission is refused for an unknown call with its own sentence.
+    if (turn === null || act === undefined || call?.policy !== 'requires_approval') continue
     const field = `tool_results.${index}.result.for`
-    if (act.questions.includes(call)) throw invalid(`${field}: must be absent, because no tool waits for this approval`)
-    const loaded = await loadCall(deps, { ...where, turnId: turn.id }, act.iteration, call.position)
-    if (loaded?.tool?.needsApproval)
+    if (result.for === 'session' && act.questions.includes(call))
+      throw invalid(`${field}: must be absent, because no tool waits for this approval`)
+    if (result.for !== 'session' && !call.name.startsWith(ASKING)) continue
+    const place = { ...where, turnId: turn.id }
+    const loaded = await loadCall(deps, place, act.iteration, call.position)
+    if (result.for === 'session' && loaded?.tool?.needsApproval)
       throw invalid(`${field}: must be absent, because each call of ${call.name.slice(0, 200)} has to be approved`)
-    approved[call.name] = loaded?.planned?.version ?? null
+    if (result.for === 'session') approved.tools[call.name] = loaded?.planned?.version ?? null
+    const asking = { ...place, step: callStep(act.iteration, call.id) }
+    const child = loaded && (await chooseChild(deps, asking, loaded, 'may_start'))
+    if (child) approved.children.set(call.id, child)
   }
   return approved
 }
 
-/** Reports whether a result is an approval for the session, of whatever call. */
-const isForSession = ({ result, error }: Results[number]): boolean =>
-  !error && typeof result === 'object' && result !== null && 'for' in result && result.for === 'session'
+type Approval = Results[number] & { result: { approved: true; for?: unknown } }
+
+/** Reports whether a result is an approval, if its call waits for one. */
+const isApproval = (one: Results[number]): one is Approval =>
+  !one.error && isRecord(one.result) && one.result.approved === true
 
 /** Adds tools to the approved ones of a session. Throws `conflict` at the limit. */
 export async function addApprovedTools(

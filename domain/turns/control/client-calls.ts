@@ -29,7 +29,7 @@ import type { Deps } from '../deps.ts'
 import { passPlaceOn } from '../run/turn-admission.ts'
 import { loadTurnAlone } from '../run/turn-context.ts'
 import type { TurnPlace } from '../turn-place.ts'
-import { addApprovedTools, approvedForSession, decisionOf, denied } from './approvals.ts'
+import { type Approved, addApprovedTools, decisionOf, denied, readApproved } from './approvals.ts'
 import { checkAnswers } from './check-answers.ts'
 import { notifyWorkflow } from './workflow-outbox.ts'
 
@@ -103,17 +103,17 @@ export async function submitToolResults(
 ): Promise<SubmittedToolResults> {
   const where = { organizationId: actor.organizationId, sessionId }
   await checkAnswers(deps, where, results)
-  const approved = await approvedForSession(deps, where, results)
+  const approved = await readApproved(deps, where, results)
   const submitted = await withLockedSession(deps, where, async ({ db, append }) => {
     const turn = await runningTurn(db, sessionId)
     const act = turn && (await readAct(db, turn.id))
     const pending = act ? pendingCalls(act).length : 0
     if (!turn || !act || pending === 0) throw notWaiting()
-    const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`))
+    const events = results.map((result, index) => toEvent(act, result, `tool_results.${index}`, approved))
     await audit(db, actor, ...decisionsOf(act, { sessionId, turnId: turn.id }, results))
     checkUnique(results.map(({ tool_call_id }) => tool_call_id))
     for (const call of approvedBudgets(act, events)) await raiseBudget(db, actor, turn.id, call.arguments)
-    await addApprovedTools(db, sessionId, approved)
+    await addApprovedTools(db, sessionId, approved.tools)
     const appended = await append(turn.id, events)
     if (appended.outcome !== 'appended') throw notWaiting(' any more')
     const toolCallId = { in: results.map(({ tool_call_id }) => tool_call_id) }
@@ -149,7 +149,7 @@ export const runningTurn = (db: Prisma.TransactionClient, sessionId: string) =>
 
 type SubmittedResult = SubmitToolResultsRequest['tool_results'][number]
 
-function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
+function toEvent(act: Act, result: SubmittedResult, field: string, { children }: Approved): NewEvent {
   const pending = pendingCalls(act)
   const call = pending.find(({ id }) => id === result.tool_call_id)
   if (call === undefined) {
@@ -161,11 +161,12 @@ function toEvent(act: Act, result: SubmittedResult, field: string): NewEvent {
   const error = errorOf(result)
   const isApproval = call.policy === 'requires_approval' && error === undefined
   const isQuestion = act.questions.includes(call)
-  // The approval of a call that is to run is recorded as `tool.started`.
+  // The approval of a call that is to run is recorded as `tool.started`, with the turn of the agent that it asks: only the
+  // first event of a step is kept.
   const decision = isApproval ? decisionOf(result.result, field) : undefined
   if (decision?.isApproved) {
     if (isQuestion) return callCompleted(act.iteration, act.execId, call, toResult(result, error))
-    return callStarted(act.iteration, act.execId, call)
+    return callStarted(act.iteration, act.execId, call, children.get(call.id))
   }
   if (isQuestion && !isApproval && error === undefined) checkAnswer(result.result, field)
   if (!isApproval && error === undefined && result.result === undefined) {
