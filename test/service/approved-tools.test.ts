@@ -2,7 +2,7 @@ import { call, createScriptedSession, expectError, type Json, waitUntilIdle } fr
 import { toUuid } from '../support/ids.ts'
 import { giveTools } from '../support/mcp-tools.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
-import { cancel, guardedTool, postAndAsk, submit } from '../support/turns.ts'
+import { callsOf, cancel, clientTool, guardedTool, postAndAsk, submit } from '../support/turns.ts'
 
 let api: Organization
 beforeAll(async () => {
@@ -70,4 +70,14 @@ it('refuses to approve a tool for a session whose calls must all be approved', a
   )
   expect((await get(`/v1/sessions/${id}`)).approved_tools).toEqual([])
   await submit(api, id, [{ tool_call_id: 'held', result: { approved: false } }])
+})
+
+it('takes the answer of a client tool as data, whatever it says', async () => {
+  const tools = [clientTool('decide')]
+  const id = await createScriptedSession(api, [{ tool_calls: callsOf('decide') }, { text: 'Done.' }], { tools })
+  await postAndAsk(api, id)
+  expect((await submit(api, id, [{ tool_call_id: 'decide', ...FOR_SESSION }])).status).toBe(200)
+  const results = (await waitUntilIdle(api, id)).filter(({ type }) => type === 'tool.completed')
+  expect(JSON.parse(results[0]?.data.result[0].text)).toEqual(FOR_SESSION.result)
+  expect((await get(`/v1/sessions/${id}`)).approved_tools).toEqual([])
 })
