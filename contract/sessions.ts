@@ -53,7 +53,7 @@ export const Session = z
     approved_tools: z.array(z.string()).meta({
       description: 'Names of the tools that a person lets run without an approval in this session.',
     }),
-    draft_prompt: z.string().nullish(),
+    draft_prompt: z.string().nullish().meta({ description: 'Only in answers with one session; null in lists.' }),
     features: z.array(z.string()),
     status: SessionStatus,
     last_turn_status: LastTurnStatus.nullish().meta({

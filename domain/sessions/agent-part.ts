@@ -4,8 +4,8 @@ type Part = { capabilities: AgentCapabilityConfig[]; tools: ToolDefinition[] }
 type Stored = { capabilities: unknown; tools?: unknown }
 
 /** Returns what a session has from its agent: nothing without one, and nothing with a draft in its place. */
-export function agentPartOf(agent: Stored | null | undefined, draftPrompt: string | null | undefined): Part {
-  if (agent == null || draftPrompt != null) return { capabilities: [], tools: [] }
+export function agentPartOf(agent: Stored | null | undefined, hasDraft: boolean): Part {
+  if (agent == null || hasDraft) return { capabilities: [], tools: [] }
   // Validated by the contract when they were written.
   return {
     capabilities: agent.capabilities as AgentCapabilityConfig[],

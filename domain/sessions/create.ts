@@ -15,7 +15,7 @@ import { mountFiles } from '../session-data/files/mount.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
 import { agentPartOf } from './agent-part.ts'
-import { getSession, readSessions } from './read.ts'
+import { findSession, getSession } from './read.ts'
 
 /** Inserts rows that belong to a new session, in its transaction. */
 type Alongside = (db: Prisma.TransactionClient) => Promise<unknown>
@@ -31,7 +31,7 @@ export async function createSession(
   attempt: CreationAttempt = {},
 ): Promise<Session> {
   return createOnce(attempt, {
-    find: async (uuid) => (await readSessions(deps, actor, [uuid]))[0],
+    find: (uuid) => findSession(deps, actor, uuid),
     insert: (uuid) => insertSession(deps, actor, uuid, input),
   })
 }
@@ -50,7 +50,7 @@ export async function insertSession(
   const named = input.capabilities ?? []
   await checkCapabilities(deps, actor, named)
   const found = input.agent_id && (await checkAgentOfSession(deps, actor, input.agent_id, input.agent_version))
-  const agent = agentPartOf(found || null, input.draft_prompt)
+  const agent = agentPartOf(found || null, input.draft_prompt != null)
   const refs = [...agent.capabilities, ...named]
   const known = await readCapabilities(deps, actor.organizationId, refs)
   checkAgentTools(agent.tools, input.tools ?? [], { refs, known }, { refs: agent.capabilities, known })

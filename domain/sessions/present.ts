@@ -17,7 +17,10 @@ export const relations = ({ userId }: Actor) =>
     pins: { where: { userId }, select: { userId: true } },
   }) satisfies Prisma.SessionInclude
 
-type SessionRow = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
+type StoredSession = Prisma.SessionGetPayload<{ include: ReturnType<typeof relations> }>
+
+/** Session as it was read. The draft itself is missing in lists. */
+export type SessionRow = Omit<StoredSession, 'draftPrompt'> & { draftPrompt?: string | null; hasDraft: boolean }
 
 /** `registry` must include all capabilities with features that the session has. */
 export function presentSession(
@@ -39,7 +42,7 @@ export function presentSession(
     ...markMissing(missing, namesOf(row)),
     tools: row.tools as ToolDefinition[],
     approved_tools: Object.keys(row.approvedTools as ApprovedTools).sort(),
-    draft_prompt: row.draftPrompt,
+    draft_prompt: row.draftPrompt ?? null,
     features: featuresOf(registry, [...ofAgent, ...capabilities]),
     active_schedule_count: activeSchedules,
     is_pinned: row.pins.length > 0,
@@ -80,8 +83,8 @@ export function presentOrigin({ forkedFromId, fork }: Pick<SessionRow, 'forkedFr
 }
 
 /** Returns the references of the session and its agent, validated by the contract when written. */
-const refsOf = ({ capabilities, agent, draftPrompt }: SessionRow) => ({
-  ofAgent: agentPartOf(agent, draftPrompt).capabilities,
+const refsOf = ({ capabilities, agent, hasDraft }: SessionRow) => ({
+  ofAgent: agentPartOf(agent, hasDraft).capabilities,
   capabilities: capabilities as AgentCapabilityConfig[],
 })
 

@@ -64,7 +64,7 @@ async function checkChanges(
   // Validated by the contract when they were written.
   const named = before.capabilities as AgentCapabilityConfig[]
   await checkCapabilities(deps, actor, capabilities, named)
-  const { capabilities: ofAgent, tools: agentTools } = agentPartOf(before.agent, before.draftPrompt)
+  const { capabilities: ofAgent, tools: agentTools } = agentPartOf(before.agent, before.draftPrompt !== null)
   const ownerOf = async (own: AgentCapabilityConfig[]) => {
     const refs = [...ofAgent, ...own]
     return { refs, known: await readCapabilities(deps, where.organizationId, refs) }

@@ -286,7 +286,9 @@ describePages('changes of an agent', () => {
     await versions.getByText('Version 2 restored').waitFor()
     expect((await call(api, 'GET', path)).body).toMatchObject({ version: 6, system_prompt: script('second') })
     const { data } = (await call(api, 'GET', '/v1/sessions')).body
-    expect(data).toMatchObject([{ agent_id, draft_prompt: script('tried'), tags: [] }])
+    expect(data).toMatchObject([{ agent_id, tags: [] }])
+    const kept = await call(api, 'GET', `/v1/sessions/${data[0].id}`)
+    expect(kept.body.draft_prompt).toBe(script('tried'))
     opened.expectNoComplaints()
     await opened.close()
   })

@@ -41,6 +41,11 @@ describe('a session with a draft', () => {
     expect([await skillIn(saved), await skillIn(bare)]).toMatchObject([{ status: 200 }, { status: 404 }])
     const fork = await call(api, 'POST', `/v1/sessions/${equipped.body.id}/fork`, {})
     expect(fork.body.session).toMatchObject({ agent_id, draft_prompt, capabilities: [{ ref: 'test_math' }] })
+    const { body } = await call(api, 'GET', `/v1/sessions?agent_id=${agent_id}`)
+    const listed = body.data.map(({ id, draft_prompt, features }: Json) => [id, draft_prompt, features])
+    expect(listed).toContainEqual([bare.body.id, null, []])
+    expect(listed).toContainEqual([saved.body.id, null, ['file_system']])
+    expect((await call(api, 'GET', `/v1/sessions/${bare.body.id}`)).body).toMatchObject({ draft_prompt, features: [] })
   })
 
   it('keeps the limits of its agent, and needs no agent', async () => {
