@@ -182,11 +182,13 @@ async function requireRoom(db: Prisma.TransactionClient, organizationId: string,
 async function requireVersion(
   deps: Deps,
   actor: Actor,
-  { agentId }: SessionRow,
+  { agentId, draftPrompt }: SessionRow,
   { agent_version }: ForkSessionRequest,
 ): Promise<void> {
   if (!agent_version) return
   if (agentId === null) throw invalid('agent_version: the session has no agent')
+  if (draftPrompt !== null)
+    throw invalid('agent_version: the fork runs the draft_prompt of the session instead of a version')
   await checkVersion(deps, actor, agentId, agent_version)
 }
 

@@ -45,6 +45,8 @@ export async function insertSession(
   alongside?: Alongside,
 ): Promise<Session> {
   if (input.agent_version != null && !input.agent_id) throw invalid('agent_version: needs an agent_id')
+  if (input.agent_version != null && input.draft_prompt != null)
+    throw invalid('agent_version: must be absent beside draft_prompt, which its turns run instead of a version')
   checkPrompt(input.draft_prompt, 'draft_prompt')
   const modelId = await requireModel(deps, actor, input.model_id, 'model_id')
   const named = input.capabilities ?? []

@@ -6,7 +6,7 @@ import { checkCapabilities, checkVersion, requireModel } from '../agents/check.t
 import { checkAgentTools, checkTools } from '../agents/check-tools.ts'
 import type { Deps } from '../conversation/deps.ts'
 import type { Actor } from '../kit/actor.ts'
-import { audited, givenFields } from '../kit/audit/entry.ts'
+import { audit, givenFields } from '../kit/audit/entry.ts'
 import { invalid, noSession } from '../kit/errors.ts'
 import type { ApprovedTools } from '../tools/capabilities/toolset.ts'
 import { readCapabilities } from '../tools/registry/read.ts'
@@ -34,11 +34,12 @@ export async function patchSession(
     capabilities: (input.capabilities ?? undefined) as Prisma.InputJsonValue | undefined,
     tools: (input.tools ?? undefined) as Prisma.InputJsonValue | undefined,
   }
-  const told = { action: 'session.update', target: id, details: givenFields(input) } as const
-  await audited(deps, actor, told, async (tx) => {
+  await deps.db.$transaction(async (tx) => {
     const { count } = await tx.session.updateMany({ where, data })
     if (count === 0) throw noSession()
-    if (input.approved_tools != null) await keepApprovals(tx, id, input.approved_tools)
+    const withdrawn = input.approved_tools == null ? [] : await keepApprovals(tx, id, input.approved_tools)
+    const details = { ...givenFields(input), ...(withdrawn.length > 0 && { withdrawn }) }
+    await audit(tx, actor, { action: 'session.update', target: id, details })
   })
   return getSession(deps, actor, id)
 }
@@ -58,6 +59,8 @@ async function checkChanges(
   if (before === null) throw noSession()
   if (agent_version) {
     if (before.agentId === null) throw invalid('agent_version: the session has no agent')
+    if (before.draftPrompt !== null)
+      throw invalid('agent_version: the session runs its draft_prompt instead of a version')
     await checkVersion(deps, actor, before.agentId, agent_version)
   }
   const modelId = await requireModel(deps, actor, model_id, 'model_id', before.modelId)
@@ -76,8 +79,14 @@ async function checkChanges(
   return modelId
 }
 
-/** Withdraws all approvals of a session but those to keep. Throws `invalid` for a tool that the session does not have approved. */
-async function keepApprovals(db: Prisma.TransactionClient, id: SessionId, kept: string[]): Promise<void> {
+/** Characters of a tool's name in an entry of the audit log. */
+const SHOWN_CHARACTERS = 200
+
+/**
+ * Withdraws all approvals of a session but the ones to keep. Returns the tools that ask again, at most as many as can be
+ * approved. Throws `invalid` for a tool that the session does not have approved.
+ */
+async function keepApprovals(db: Prisma.TransactionClient, id: SessionId, kept: string[]): Promise<string[]> {
   // The row is locked by the update before.
   const { approvedTools } = await db.session.findUniqueOrThrow({ where: { id }, select: { approvedTools: true } })
   const approved = new Map(Object.entries(approvedTools as ApprovedTools))
@@ -89,4 +98,6 @@ async function keepApprovals(db: Prisma.TransactionClient, id: SessionId, kept: 
   }
   const data = { approvedTools: Object.fromEntries(kept.map((name) => [name, approved.get(name) ?? null])) }
   await db.session.update({ where: { id }, data })
+  const withdrawn = [...approved.keys()].filter((name) => !kept.includes(name))
+  return withdrawn.map((name) => name.slice(0, SHOWN_CHARACTERS).toWellFormed())
 }

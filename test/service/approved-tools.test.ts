@@ -38,6 +38,11 @@ it('runs a tool that is approved for the session without asking, there only, unt
   expectError(await keep(id, ['add', 'multiply']), 400, /^approved_tools\.1: .*only the approval of a call/)
   expect((await keep(id, [])).body.approved_tools).toEqual([])
   expectError(await keep(id, ['add']), 400, /^approved_tools\.0: /)
+  const changes = (await get(`/v1/audit?target_id=${id}&action=session.update`)).data
+  expect(changes.map(({ details }: Json) => details)).toEqual([
+    { fields: ['approved_tools'], withdrawn: ['add'] },
+    { fields: ['approved_tools'] },
+  ])
   expect((await postAndAsk(api, id)).pending_tool_calls).toMatchObject([{ id: 'three', kind: 'approval' }])
   await cancel(api, id)
 })

@@ -60,9 +60,19 @@ describe('a session with a draft', () => {
     expect(textOf(await run(free.body.id))).toBe('draft')
   })
 
-  it('is refused with a script that cannot run, and with an archived agent', async () => {
+  it('is refused with a script that cannot run, a version, and an archived agent', async () => {
     expectError(await draft({ draft_prompt: '```llmsim\n{\n```' }), 400, /^draft_prompt: /)
     const agent_id = await createScriptedAgent(api, [{ text: 'saved' }])
+    const agent_version = 1
+    const path = `/v1/sessions/${(await draft({ agent_id, draft_prompt: 'Help.' })).body.id}`
+    for (const refused of [
+      await draft({ agent_id, agent_version, draft_prompt: 'Help.' }),
+      await call(api, 'PATCH', path, { agent_version }),
+      await call(api, 'POST', `${path}/fork`, { agent_version }),
+    ]) {
+      expectError(refused, 400, /^agent_version: .*draft_prompt/)
+    }
+    expect((await call(api, 'PATCH', path, { agent_version: 0 })).status).toBe(200)
     await call(api, 'DELETE', `/v1/agents/${agent_id}`)
     expectError(await draft({ agent_id, draft_prompt: 'Help.' }), 400, /^agent_id: /)
   })

@@ -53,7 +53,7 @@ const askingTool = ({ id, name, description }: UsedAgent, toolName: string): Too
   displayName: `Ask ${name}`,
   description: `Asks the agent ${JSON.stringify(name)} and returns its answer, once it has finished.${description ? ` About the agent: ${description}` : ''} It sees only your message, so say all that it needs to know.`,
   parameters: PARAMETERS,
-  // An approval holds for this agent, whatever the names.
+  // An approval holds for this agent, whatever its name and its settings become.
   version: `${AGENT_VERSION}${id}`,
   asks: id,
   timeoutMs: TOOL_MS,

@@ -73,7 +73,7 @@ export async function readApproved(
   const act = turn === null ? undefined : await readAct(deps.db, turn.id)
   for (const { tool_call_id, result, index } of given) {
     const call = act && pendingCalls(act).find(({ id }) => id === tool_call_id)
-    // Whatever is no approval is data, and the submission is refused for an unknown call with its own sentence.
+    // The other results are data, and the submission is refused for an unknown call with its own sentence.
     if (turn === null || act === undefined || call?.policy !== 'requires_approval') continue
     const field = `tool_results.${index}.result.for`
     if (result.for === 'session' && act.questions.includes(call))
