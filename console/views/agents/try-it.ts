@@ -49,6 +49,12 @@ export function TryIt({ agent, models, version, read }: Props): VNode {
       title: `Try: ${name.slice(0, TITLE_CHARACTERS).toWellFormed()}`,
       tags: [TAG],
     })
+    const { draft_prompt } = await api.sessions.get({ session_id: id })
+    if (draft_prompt !== system_prompt) {
+      // A process of the release before has made it, which knows no drafts.
+      await api.sessions.delete({ session_id: id }).catch(() => {})
+      throw new Error('The service is being updated, and these settings cannot be tried yet. Try again in a minute.')
+    }
     drop(latest.current)
     const started = { sessionId: id, live: openSession(id), version, isKept: false }
     if (isLeft.current) drop(started)
