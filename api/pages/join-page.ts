@@ -87,7 +87,7 @@ async function signIn() {
   const config = await send('GET', 'auth/config')
   find('#join').hidden = true
   find('form').hidden = !config.password_auth_enabled
-  find('#other').hidden = !config.signup_enabled
+  find('#other').hidden = !(config.signup_enabled && config.password_auth_enabled)
   find('#providers').hidden = config.oauth_providers.length === 0
   find('#providers').replaceChildren(...config.oauth_providers.map((provider) => Object.assign(document.createElement('a'), {
     className: 'button',

@@ -1,7 +1,7 @@
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Locator, Page } from 'playwright-core'
-import { ADMIN, ADMIN_MODE, addOwnOrganization, logInUser, newPassword } from '../support/auth.ts'
+import { ADMIN, ADMIN_MODE, addOwnOrganization, FULL_MODE, logInUser, newPassword } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
 import { call, createSession } from '../support/http.ts'
@@ -93,6 +93,18 @@ describePages('signing in', () => {
     expect(await page.getByText('Of my own').count()).toBe(0)
     opened.expectNoComplaints()
     await opened.close()
+  })
+
+  it('offers no account with a password where passwords are turned off, also to those who are invited', async () => {
+    const environment = { ...FULL_MODE, AUTH_DISABLE_PASSWORD: 'true' }
+    await withService({ environment, worker: false }, async ({ url }) => {
+      const opened = await openConsole(url)
+      const { page } = opened
+      await page.goto(`${url}/join#token`)
+      await page.locator('#enter', { hasText: 'Create an account' }).waitFor({ state: 'attached' })
+      expect(await page.getByRole('button').count()).toBe(0)
+      await opened.close()
+    })
   })
 
   it('is for the administrator alone in mode admin', async () => {
