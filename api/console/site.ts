@@ -55,7 +55,8 @@ const addressOf = (name: string): string => `./console/files/${name}`
  */
 const bootScript = ({ views }: Manifest): string => `const views = ${JSON.stringify(views)}
 const [, place = 'agents', id] = location.hash.split(/[/?]/)
-for (const name of [...(views[place] ?? []), ...((id && views[place.replace(/s$/, '')]) || [])])
+const chunksOf = (view) => Object.hasOwn(views, view) ? views[view] : []
+for (const name of [...chunksOf(place), ...(id ? chunksOf(place.replace(/s$/, '')) : [])])
   document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: './console/files/' + name }))
 try { document.documentElement.dataset.theme = localStorage.getItem('console.theme') ?? '' } catch {}
 const boot = document.getElementById('boot')

@@ -97,7 +97,7 @@ describePages('the checks of these tests', () => {
 })
 
 describePages('a page that does not load whole', () => {
-  it('says so, and loads again when asked to', async () => {
+  it('says so, and loads again when asked to, or does not exist', async () => {
     const opened = await openConsole(api.url, { organization: api.id })
     const { page } = opened
     for (const [file, sentence] of [
@@ -115,6 +115,9 @@ describePages('a page that does not load whole', () => {
       await page.getByText('No skills yet').waitFor()
       expect(await page.getByText(`${sentence}`).isVisible()).toBe(false)
     }
+    // No view, though each object of a script has a property of this name.
+    await page.goto(`${api.url}/console?nothing#/constructor`)
+    await page.getByText('There is no such page.').waitFor()
     opened.expectNoComplaints()
     await opened.close()
   })
