@@ -8,15 +8,12 @@ import { ROOT } from '../dev/development.ts'
 const folder = path.join(ROOT, 'console')
 const outdir = path.join(folder, 'dist')
 
-/**
- * Has each view import console/shared.ts first, so that its modules are in one chunk and not in a dozen. Leaves out the
- * indentation of its templates.
- */
+/** Has each view import console/shared.ts first, so that its modules are in one chunk and not in a dozen. */
 const SHARED: Plugin = {
   name: 'shared',
   setup: ({ onLoad }) =>
     onLoad({ filter: /\/console\/(?:main|views\/.+)\.ts$/ }, async ({ path: file }) => ({
-      contents: `import '${path.join(folder, 'shared.ts')}'\n${(await readFile(file, 'utf8')).replace(/^ +/gm, '')}`,
+      contents: `import '${path.join(folder, 'shared.ts')}'\n${await readFile(file, 'utf8')}`,
       loader: 'ts',
     })),
 }
