@@ -111,7 +111,7 @@ describePages('agents', () => {
     await leaving.waitFor({ state: 'detached' })
     isAllowed = true
     await page.evaluate('history.back()')
-    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
     await page.evaluate('history.forward()')
     await page.getByRole('heading', { name: 'Writer' }).waitFor()
     expect(questions).toEqual(Array(3).fill(expect.stringMatching(/^Leave without saving/)))

@@ -126,7 +126,7 @@ describePages('a page that does not load whole', () => {
 describePages('the keyboard', () => {
   it('leads past the navigation, and to each place, with a focus that is seen', async () => {
     const { page, close } = await openConsole(api.url, { organization: api.id })
-    await page.getByRole('heading', { name: 'Agents' }).waitFor()
+    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
     const focused = () => page.locator(':focus')
     // The first element of the page, though a view begins at its heading.
     await page.evaluate('document.querySelector("a").focus()')

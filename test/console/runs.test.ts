@@ -109,7 +109,7 @@ describePages('runs', () => {
     expect(await first.boundingBox()).toEqual(after)
     expect(before?.x).toBe(after?.x)
     // Once nobody points at them, the rows follow by themselves.
-    await page.getByRole('heading', { name: 'Runs' }).hover()
+    await page.getByRole('heading', { name: 'Runs', exact: true }).hover()
     await page.locator('h1').focus()
     await row('Third').waitFor()
   })

@@ -364,7 +364,7 @@ describe('a sync of models', () => {
     expectError(refused, 502, sentence)
     expect(refused.body.error).not.toContain(KEY)
     // A form shows the sentence at this field.
-    expect(refused.body.field).toBe(/401/.test(refused.body.error) ? 'api_key' : undefined)
+    expect(refused.body.field).toBe(/ answered 401: /.test(refused.body.error) ? 'api_key' : undefined)
     expect(await names(provider)).toEqual(['a'])
   })
 
