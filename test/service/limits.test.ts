@@ -113,7 +113,7 @@ describe('limits are in bytes of UTF-8', () => {
   })
 
   it.each([
-    ['/v1/sessions', 2 * MiB, {}],
+    ['/v1/sessions', 3 * MiB, {}],
     ['/v1/agents', 3 * MiB, agent({})],
   ])('a body for %s has at most %i', async (path, maxBytes, body) => {
     const bodyOf = (bytes: number) => jsonOf(bytes, (ignored) => ({ ...body, ignored }))

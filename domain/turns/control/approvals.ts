@@ -82,7 +82,7 @@ export async function readApproved(
     const place = { ...where, turnId: turn.id }
     const loaded = await loadCall(deps, place, act.iteration, call.position)
     if (result.for === 'session' && loaded?.tool?.needsApproval)
-      throw invalid(`${field}: must be absent, because each call of ${call.name.slice(0, 200)} has to be approved`)
+      throw invalid(`${field}: must be absent, because each call of ${call.name.slice(0, 200)} needs an approval`)
     if (result.for === 'session') approved.tools[call.name] = loaded?.planned?.version ?? null
     const asking = { ...place, step: callStep(act.iteration, call.id) }
     const child = loaded && (await chooseChild(deps, asking, loaded, 'may_start'))
