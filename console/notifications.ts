@@ -1,4 +1,5 @@
 import type { Turn } from 'agent-session-client'
+import { readAgentName } from './parts/agent-select.ts'
 import { plain } from './parts/plain.ts'
 import { link } from './router.ts'
 import { api } from './service.ts'
@@ -47,11 +48,11 @@ async function show(turn: Turn): Promise<void> {
   const { session_id, agent_id } = turn
   const [session, agent] = await Promise.all([
     api.sessions.get({ session_id }).catch(() => undefined),
-    agent_id ? api.agents.get({ agent_id }).catch(() => undefined) : undefined,
+    agent_id ? readAgentName(agent_id).catch(() => undefined) : undefined,
   ])
   open(
     session?.title ?? 'Untitled session',
-    `${agent?.name ?? 'An agent'} is waiting for you`,
+    `${agent ?? 'An agent'} is waiting for you`,
     link('sessions', session_id),
     keyOf(turn),
   )

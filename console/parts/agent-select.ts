@@ -83,6 +83,9 @@ export function useAgentNames(ids: (string | null | undefined)[]): (id: string) 
   return (id) => agents.get(id)?.name ?? ''
 }
 
+/** Returns the name of an agent. Undefined for one that is gone. */
+export const readAgentName = async (id: string): Promise<string | undefined> => (await findAgents([id]))[0]?.name
+
 async function findAgents(ids: string[]): Promise<AgentSummary[]> {
   const found: AgentSummary[] = []
   for (let start = 0; start < ids.length; start += MAX_IDS) {

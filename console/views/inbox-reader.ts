@@ -1,5 +1,6 @@
 import type { Turn } from 'agent-session-client'
 import { isNotFound, readPages } from '../load.ts'
+import { readAgentName } from '../parts/agent-select.ts'
 import { api } from '../service.ts'
 import type { AskingSession, Waiting } from './inbox-cards.ts'
 import { textOf } from './session/conversation.ts'
@@ -17,12 +18,11 @@ export function createReader() {
   }
   const readName = async (agent_id: string): Promise<string | undefined> => {
     try {
-      const { name } = await api.agents.get({ agent_id })
-      agents.set(agent_id, name)
+      const name = await readAgentName(agent_id)
+      if (name !== undefined) agents.set(agent_id, name)
       return name
     } catch (error) {
       names.delete(agent_id)
-      if (isNotFound(error)) return undefined
       throw error
     }
   }

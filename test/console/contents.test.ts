@@ -74,7 +74,7 @@ describePages('what a session holds', () => {
     await page.getByRole('link', { name: '/src/b.txt' }).click()
     await page.getByText('needle').waitFor()
     await page.getByRole('link', { name: 'src', exact: true }).click()
-    await page.getByRole('row', { name: 'c.png' }).getByRole('button', { name: 'Delete' }).click()
+    await opened.choose('c.png', 'Delete')
     await opened.agree('Delete')
     await page.getByRole('link', { name: 'c.png' }).waitFor({ state: 'detached' })
 

@@ -2,6 +2,7 @@ import type { DatabaseInfoResponse, DatabaseRows, DatabaseTable } from 'agent-se
 import { useLoad } from '../../load.ts'
 import { RowsTable } from '../../parts/call/rows.ts'
 import { Form } from '../../parts/form.ts'
+import { Menu, type MenuItem } from '../../parts/menu.ts'
 import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { Time } from '../../parts/time.ts'
@@ -31,8 +32,17 @@ function List({ sessionId }: Props): VNode {
     { title: 'Size', cell: ({ size_bytes }) => sizeOf(size_bytes) },
     { title: 'Changed', cell: ({ updated_at }) => html`<${Time} at=${updated_at} />` },
   ]
+  const items = (name: string): MenuItem[] => [
+    {
+      label: 'Delete',
+      icon: 'trash',
+      isDangerous: true,
+      question: `Delete the database “${name}”?`,
+      run: remove(name),
+    },
+  ]
   const actions = ({ name }: DatabaseInfoResponse) =>
-    html`<${ActionButton} className="danger" confirm="Delete" question=${`Delete the database “${name}”?`} run=${remove(name)}>Delete<//>`
+    html`<${Menu} label=${`Actions for ${name}`} items=${items(name)} />`
   return html`<section>
     <${Problem} error=${error} />
     <${Table} items=${value} keyOf=${nameOf} columns=${columns} actions=${actions}

@@ -2,7 +2,8 @@ import type { FileInfo, FileStat, GrepResult, SessionFile } from 'agent-session-
 import { isNotFound, useEvery, useLoad } from '../../load.ts'
 import { confirmed } from '../../parts/dialog.ts'
 import { Pieces } from '../../parts/long-text.ts'
-import { ActionButton, Problem, Quiet } from '../../parts/page.ts'
+import { Menu, type MenuItem } from '../../parts/menu.ts'
+import { Problem, Quiet } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { Skeleton } from '../../parts/skeleton.ts'
@@ -133,8 +134,16 @@ function Directory(props: Props & { path: string; files: FileInfo[]; reload(): v
     { title: 'Size', cell: ({ file }) => (file.is_directory ? '' : sizeOf(file.size_bytes)) },
     { title: 'Changed', cell: ({ file }) => html`<${Time} at=${file.updated_at} />` },
   ]
-  const actions = ({ file }: Row) => html`<${ActionButton} className="danger" run=${remove(file)}
-    confirm="Delete" question=${`Delete “${file.path}”${file.is_directory ? ' and everything in it' : ''}?`}>Delete<//>`
+  const items = ({ file }: Row): MenuItem[] => [
+    {
+      label: 'Delete',
+      icon: 'trash',
+      isDangerous: true,
+      question: `Delete “${file.path}”${file.is_directory ? ' and everything in it' : ''}?`,
+      run: remove(file),
+    },
+  ]
+  const actions = (row: Row) => html`<${Menu} label=${`Actions for ${row.file.name}`} items=${items(row)} />`
   return html`<${Upload} sessionId=${sessionId} path=${path} onDone=${reload} />
     <${Problem} error=${inner.error} />
     <${Table} items=${rowsOf(files, 0)} keyOf=${({ file }: Row) => file.id} columns=${columns} actions=${actions} none="No files yet." />`

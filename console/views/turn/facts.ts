@@ -1,10 +1,10 @@
-import type { Agent, Turn } from 'agent-session-client'
-import { useLoad } from '../../load.ts'
+import type { Turn } from 'agent-session-client'
+import { useAgentNames } from '../../parts/agent-select.ts'
 import { Badge } from '../../parts/badge.ts'
 import { costOf } from '../../parts/cost.ts'
 import { durationOf } from '../../parts/duration.ts'
 import { link } from '../../router.ts'
-import { api, workflowAddress } from '../../service.ts'
+import { workflowAddress } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 import type { Span } from './spans.ts'
 
@@ -29,7 +29,7 @@ type Props = { turn: Turn | undefined; spans: Span[]; now: number }
 
 /** Head of a timeline: the state of the turn, and its facts. */
 export function TurnHead({ turn, spans, now }: Props): VNode {
-  const { value: agent } = useLoad(() => findAgent(turn?.agent_id), [turn?.agent_id])
+  const nameOf = useAgentNames([turn?.agent_id])
   const temporal = turn && workflowAddress(turn.id)
   const facts = turn === undefined ? [] : factsOf(turn, spans, now)
   const { parent, children } = turn ?? {}
@@ -42,7 +42,7 @@ export function TurnHead({ turn, spans, now }: Props): VNode {
       ${facts.map((fact) => html`<li key=${fact} dir="auto">${fact}</li>`)}
       ${
         turn?.agent_id &&
-        html`<li><a href=${link('agents', turn.agent_id)} dir="auto">${agent?.name ?? 'Agent'}</a>${turn.agent_version && ` version ${turn.agent_version}`}</li>`
+        html`<li><a href=${link('agents', turn.agent_id)} dir="auto">${nameOf(turn.agent_id) || 'Agent'}</a>${turn.agent_version && ` version ${turn.agent_version}`}</li>`
       }
       ${parent && html`<li><a href=${link('sessions', parent.session_id, 'turns', parent.turn_id)}>Asked by another agent</a></li>`}
       ${children && html`<li>${children.turns} ${children.turns === 1 ? 'turn' : 'turns'} of asked agents ${costOf(children.cost_usd)}</li>`}
@@ -61,6 +61,3 @@ function factsOf({ usage, cost_usd, created_at, finished_at }: Turn, spans: Span
     ...new Set(models),
   ]
 }
-
-const findAgent = async (agent_id: string | null | undefined): Promise<Agent | undefined> =>
-  agent_id ? api.agents.get({ agent_id }) : undefined
