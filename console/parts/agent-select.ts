@@ -83,7 +83,7 @@ export function useAgentNames(ids: (string | null | undefined)[]): (id: string) 
   return (id) => agents.get(id)?.name ?? ''
 }
 
-/** Returns the name of an agent. Undefined for one that is gone. */
+/** Returns the name of an agent. Undefined for a deleted agent. */
 export const readAgentName = async (id: string): Promise<string | undefined> => (await findAgents([id]))[0]?.name
 
 async function findAgents(ids: string[]): Promise<AgentSummary[]> {
