@@ -3,16 +3,15 @@ import { readPages, useLoad } from '../../load.ts'
 import { Icon } from '../../parts/icon.ts'
 import { Menu } from '../../parts/menu.ts'
 import { Page, Problem } from '../../parts/page.ts'
+import { SearchBox } from '../../parts/search-box.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { Time } from '../../parts/time.ts'
 import { go, link, route } from '../../router.ts'
 import { api } from '../../service.ts'
-import { html, useEffect, useRef, useState, type VNode } from '../../ui.ts'
+import { html, useState, type VNode } from '../../ui.ts'
 import { agentItems } from './agent-menu.ts'
 import { isSimulated, SimulatedNote, Welcome } from './welcome.ts'
 
-/** Pause in typing that starts a search. */
-const TYPING_MS = 250
 const PAGE = 50
 
 /** Columns of the list. */
@@ -84,35 +83,13 @@ async function readList(search: string, isArchive: boolean, count: number) {
 
 const placeOf = (query: Record<string, string>): string => `${link('agents')}?${new URLSearchParams(query)}`
 
-/** Searches while the user types. */
+/** Searches the names and descriptions of agents. */
 function Search({ text, isArchive }: { text: string; isArchive: boolean }): VNode {
-  const box = useRef<HTMLInputElement>(null)
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
-  useEffect(() => () => clearTimeout(timer.current), [])
-  useEffect(() => {
-    // The address changed without typing.
-    if (box.current && document.activeElement !== box.current) box.current.value = text
-  }, [text])
-  const search = () => {
-    // The user may have left the list meanwhile.
-    if (!box.current) return
-    const wanted = box.current.value.trim()
+  const search = (wanted: string) =>
     go(placeOf({ ...(wanted !== '' && { search: wanted }), ...(isArchive && { status: 'archived' }) }), {
       replace: true,
     })
-  }
-  const type = () => {
-    clearTimeout(timer.current)
-    timer.current = setTimeout(search, TYPING_MS)
-  }
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    search()
-  }
-  return html`<form role="search" class="search" onSubmit=${submit}>
-    <label class="unseen" for="search">Search agents</label>
-    <input id="search" ref=${box} type="search" defaultValue=${text} placeholder="Search" autocomplete="off" onInput=${type} />
-  </form>`
+  return html`<${SearchBox} text=${text} label="Search agents" onSearch=${search} />`
 }
 
 /** Imports an agent from Markdown with YAML front matter, JSON or YAML. */

@@ -288,3 +288,6 @@ export const waitingCalls = (turn: ShownTurn): Call[] =>
 
 export const textOf = (content: ContentPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+
+/** Order of the events of a session. */
+export const bySequence = (one: Event, other: Event): number => (one.sequence ?? 0) - (other.sequence ?? 0)

@@ -3,7 +3,7 @@ import { isNotFound, isTemporary } from '../../load.ts'
 import { abortWhenHidden, untilSeen } from '../../seen.ts'
 import { api, sessionOf } from '../../service.ts'
 import { type Signal, signal } from '../../ui.ts'
-import { type Conversation, createConversation, NOT_SHOWN, turnIdOf } from './conversation.ts'
+import { bySequence, type Conversation, createConversation, NOT_SHOWN, turnIdOf } from './conversation.ts'
 import { noticeTakeovers } from './takeovers.ts'
 
 /** Number of turns loaded at once. */
@@ -185,5 +185,3 @@ export function openSession(sessionId: string): Live {
   }
   return { shown, state, error, hasEarlier, isConnected, takeovers, loadEarlier, loadBackTo, start }
 }
-
-const bySequence = (a: Event, b: Event): number => (a.sequence ?? 0) - (b.sequence ?? 0)

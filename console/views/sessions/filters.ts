@@ -1,9 +1,7 @@
 import { AgentSelect } from '../../parts/agent-select.ts'
-import { html, useEffect, useRef, type VNode } from '../../ui.ts'
+import { SearchBox } from '../../parts/search-box.ts'
+import { html, type VNode } from '../../ui.ts'
 import { type Filter, STATUSES } from './session-list.ts'
-
-/** Pause in typing that starts a search. */
-const TYPING_MS = 250
 
 type Props = { filter: Filter; change(filter: Filter): void }
 
@@ -38,32 +36,8 @@ function Choice({ label, all, value, options, choose }: ChoiceProps): VNode {
   </select>`
 }
 
-/** Searches while the user types: titles, messages and answers. */
-export function Search({ filter, change }: Props): VNode {
-  const box = useRef<HTMLInputElement>(null)
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
-  useEffect(() => () => clearTimeout(timer.current), [])
-  useEffect(() => {
-    // The filter changed without typing.
-    if (box.current && document.activeElement !== box.current) box.current.value = filter.search
-  }, [filter.search])
-  const search = () => {
-    clearTimeout(timer.current)
-    // The user may have left the list meanwhile.
-    if (box.current) change({ ...filter, search: box.current.value.trim() })
-  }
-  const type = () => {
-    clearTimeout(timer.current)
-    timer.current = setTimeout(search, TYPING_MS)
-  }
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    search()
-  }
-  return html`<form role="search" aria-label="Search sessions" class="search" onSubmit=${submit}>
-    <label class="unseen" for="search">Search sessions</label>
-    <input id="search" ref=${box} type="search" maxlength="256" defaultValue=${filter.search} placeholder="Search" autocomplete="off" dir="auto" onInput=${type} />
-  </form>`
-}
+/** Searches titles, messages and answers. */
+export const Search = ({ filter, change }: Props): VNode =>
+  html`<${SearchBox} text=${filter.search} label="Search sessions" maxLength=${256} onSearch=${(search: string) => change({ ...filter, search })} />`
 
 export const focusSearch = (): void => document.getElementById('search')?.focus()

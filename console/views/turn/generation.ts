@@ -1,6 +1,6 @@
 import { api } from '../../service.ts'
+import { bySequence } from '../session/conversation.ts'
 import type { Generation } from './input.ts'
-import { bySequence } from './rows.ts'
 import type { Span } from './spans.ts'
 
 /** Reads a model call with the messages that it got, after the events of its turn that came before it. */

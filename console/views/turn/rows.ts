@@ -1,4 +1,4 @@
-import type { Event } from 'agent-session-client'
+import { bySequence } from '../session/conversation.ts'
 import type { Span } from './spans.ts'
 
 /** Row of the timeline. `keys` are the keys of the spans that it stands for: links contain any of them. */
@@ -32,5 +32,3 @@ const together = (step: Span, attempt: Span): Span => ({
   problem: attempt.problem ?? step.problem,
   events: [...step.events, ...attempt.events].sort(bySequence),
 })
-
-export const bySequence = (one: Event, other: Event): number => (one.sequence ?? 0) - (other.sequence ?? 0)
