@@ -18,6 +18,15 @@ const SHARED: Plugin = {
     })),
 }
 
+/** Leaves out the parts of the client that the console does not use: it sends messages and answers calls by operations. */
+const LEFT_OUT: Plugin = {
+  name: 'left-out',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\/client\/dist\/(?:answer|organization|serve-tools|tools)\.js$/ }, () => ({
+      contents: 'export const createAnswer = 0, createToolRunner = 0, followEvents = 0, serveTools = 0',
+    })),
+}
+
 /** Bundles the scripts, one chunk for each view, and the styles. Their names contain a hash of their content. */
 async function buildConsole(): Promise<void> {
   await rm(outdir, { recursive: true, force: true })
@@ -30,7 +39,7 @@ async function buildConsole(): Promise<void> {
     alias: { 'agent-session-client': path.join(ROOT, 'client', 'dist', 'index.js') },
     bundle: true,
     splitting: true,
-    plugins: [SHARED],
+    plugins: [SHARED, LEFT_OUT],
     format: 'esm',
     target: 'es2022',
     minify: true,
