@@ -1,10 +1,11 @@
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
-import { createScriptedSession, waitUntilIdle } from '../support/http.ts'
+import { createScriptedSession, waitFor, waitUntilIdle } from '../support/http.ts'
+import { toUuid } from '../support/ids.ts'
 import { killProcesses } from '../support/process.ts'
 import { withService } from '../support/service.ts'
 import { newOrganization } from '../support/shared/service.ts'
-import { clientTool, guardedTool, postAndAsk, submit } from '../support/turns.ts'
+import { clientTool, guardedTool, listTurns, postAndAsk, submit } from '../support/turns.ts'
 import { createWorkerPool } from '../support/workers.ts'
 
 afterAll(closeBrowser)
@@ -87,7 +88,6 @@ describePages('the timeline of a turn', () => {
   it('shows an attempt that died with its worker, the gap, and who went on, as the conversation does', async () => {
     await withService({ worker: false }, async (service) => {
       const pool = createWorkerPool(service, 1)
-      await pool.fill()
       const id = await createScriptedSession(service.url, [
         { text: 'one two three four five six', tokens_per_second: 4 },
       ])
@@ -95,6 +95,16 @@ describePages('the timeline of a turn', () => {
       const { page } = opened
       await page.getByRole('textbox', { name: 'Message' }).fill('Count')
       await page.keyboard.press('Enter')
+      const [turn] = await waitFor(
+        async () => (await listTurns(service.url, id)).length > 0 && listTurns(service.url, id),
+        'a turn',
+      )
+      // A process took the message and the first step, and died before any event.
+      await service.platform.deps.db.$executeRaw`INSERT INTO turn_steps (turn_id, step, fence, claims, process)
+        VALUES (${toUuid(turn?.id)}::uuid, 'reason:1', -999, 1, 999)`
+      await pool.fill()
+      const early = page.getByText(/^Worker lost\. (?!Process).+ went on after \d/)
+      await early.waitFor()
       await page.getByText('one two').waitFor()
       await pool.killAll()
       await service.startWorker()
@@ -103,12 +113,14 @@ describePages('the timeline of a turn', () => {
       await page.getByText('five six').waitFor()
       await page.reload()
       await line.waitFor()
+      await early.waitFor()
       await page.getByRole('link', { name: 'Timeline' }).click()
+      await page.getByRole('link', { name: /^Lost attempt .*Worker lost, taken over by .* after \d/ }).waitFor()
       const lost = page.getByRole('link', { name: /^Model call .*Worker lost, taken over by process \d+ after \d/ })
       await lost.waitFor()
       expect(await lost.locator('.lost').count()).toBe(1)
       expect(await lost.locator('.gap').count()).toBe(1)
-      expect(await page.locator('.span .lost').count()).toBe(1)
+      expect(await page.locator('.span .lost').count()).toBe(2)
       await lost.click()
       await page.getByRole('region', { name: 'Chosen span' }).getByText('Worker lost, taken over by').waitFor()
       await opened.expectAccessible()

@@ -5,13 +5,20 @@ const SLACK_MS = 500
 
 /**
  * Takes the events of a session, in their order, and returns for each whether a takeover may have preceded it: a model's
- * answer begins again, or a tool's result comes from a run that began after the first one.
+ * answer begins again, a tool's result comes from a run that began after the first one, or a turn begins late, because
+ * its first attempt may have been lost before any event.
  */
 export function noticeTakeovers(): (event: Event) => boolean {
   /** Times of the first attempts at the steps of the turn that runs, by their spans. */
   const begun = new Map<string, number>()
+  let last = 0
   return ({ type, ts, context, data }) => {
-    if (type === 'turn.started') begun.clear()
+    const sinceLast = Date.parse(ts) - last
+    last += sinceLast
+    if (type === 'turn.started') {
+      begun.clear()
+      return sinceLast > SLACK_MS
+    }
     const span = context?.span_id
     const before = span ? begun.get(span) : undefined
     if (!span) return false

@@ -81,6 +81,19 @@ it.each<[string, [type: string, atMs: number, data?: object][], boolean[]]>([
     ],
     [false, false, false],
   ],
+  [
+    'a turn that begins long after the event before it, also of another turn',
+    [
+      ['input.message', 0],
+      ['turn.started', 100],
+      ['input.message', 1000],
+      ['turn.completed', 9000],
+      ['turn.started', 9100],
+      ['input.message', 20_000],
+      ['turn.started', 23_000],
+    ],
+    [false, false, false, false, false, false, true],
+  ],
 ])('notices %s', (_, events, expected) => {
   const isTakenOver = noticeTakeovers()
   const told = events.map(([type, ms, data = {}]) =>
