@@ -12,7 +12,18 @@ export type Field = {
   label: string
   /** Name of the value in the service's errors. Default: `name`. */
   path?: string
-  kind: 'text' | 'longtext' | 'secret' | 'number' | 'boolean' | 'choice' | 'choices' | 'agent' | 'lines' | 'json'
+  kind:
+    | 'text'
+    | 'longtext'
+    | 'secret'
+    | 'number'
+    | 'boolean'
+    | 'choice'
+    | 'choices'
+    | 'radios'
+    | 'agent'
+    | 'lines'
+    | 'json'
   hint?: ComponentChildren
   isRequired?: boolean
   /** Attributes of the entry that browsers check, such as `type`, `min` or `step`. */
@@ -196,14 +207,13 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
       <label class="check"><input type="checkbox" ...${{ ...common, required: false }} defaultChecked=${value === true} />${label}</label>
       ${notes}</div>`
   }
-  if (kind === 'choices') {
-    const chosen = Array.isArray(value) ? value : []
+  if (kind === 'choices' || kind === 'radios') {
+    const chosen = [value].flat()
+    const type = kind === 'radios' ? 'radio' : 'checkbox'
     return html`<fieldset class="field" aria-describedby=${common['aria-describedby']}><legend>${label}</legend>
       ${options.map(
-        (
-          option,
-        ) => html`<label class="check" key=${option.value}><input type="checkbox" name=${name} value=${option.value}
-            defaultChecked=${chosen.includes(option.value)} />${option.label}</label>`,
+        (option) => html`<label class="check" key=${option.value}><input type=${type} name=${name} value=${option.value}
+            required=${kind === 'radios' && isRequired} defaultChecked=${chosen.includes(option.value)} />${option.label}</label>`,
       )}
       ${notes}</fieldset>`
   }

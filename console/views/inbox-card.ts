@@ -34,15 +34,12 @@ function Call({ turn, call, context, isOver }: CallProps): VNode {
   const { name, kind, arguments: given } = call
   const title = context?.titles.get(call.id) ?? name
   const before = useFileBefore(sessionId, call)
-  const question = kind === 'client_tool' && typeof given.question === 'string' ? given.question : undefined
-  const isPlain = name === QUESTION || name === BUDGET || question !== undefined
+  const isApproval = kind === 'approval'
+  const isPlain = name === QUESTION || name === BUDGET || (!isApproval && 'question' in given)
+  const asker = context?.titles.get(String(given.tool_call_id))
   return html`<section>
-    ${question && html`<p class="asked" dir="auto">${question}</p>`}
-    ${
-      !isPlain &&
-      html`<p>${kind === 'approval' ? 'Wants to run' : 'Needs the result of'} <strong title=${name} dir="auto">${title}</strong></p>
-        <${CallArguments} name=${name} given=${given} before=${before} />`
-    }
-    <${WaitingCall} sessionId=${sessionId} call=${{ ...call, title }} isOver=${isOver} />
+    ${!isPlain && html`<p>${isApproval ? 'Wants to run' : 'Needs the result of'} <strong title=${name} dir="auto">${title}</strong></p>`}
+    ${!isPlain && isApproval && html`<${CallArguments} name=${name} given=${given} before=${before} />`}
+    <${WaitingCall} sessionId=${sessionId} call=${{ ...call, title, asker }} isOver=${isOver} />
   </section>`
 }

@@ -39,6 +39,23 @@ async function say({ page }: ConsolePage, text: string): Promise<void> {
   await page.keyboard.press('Enter')
 }
 
+const COLOURS = [{ value: 'dark red', label: 'Dark red' }, 'blue']
+
+const PAINT = {
+  type: 'object',
+  properties: {
+    finish: {
+      oneOf: [
+        { const: 'matt', title: 'Matt' },
+        { const: 'gloss', title: 'Gloss' },
+      ],
+    },
+    coats: { type: 'string', enum: ['one', 'two'] },
+    wall_colour: { type: 'string' },
+  },
+  required: ['wall_colour'],
+}
+
 /** Pixels from what is seen to the end of the page. */
 const FROM_END = 'Math.floor(document.documentElement.scrollHeight - innerHeight - document.documentElement.scrollTop)'
 
@@ -105,7 +122,7 @@ describePages('a conversation', () => {
       [
         {
           tool_calls: [
-            { name: 'ask_user', arguments: { question: 'Which <b>colour</b>?' } },
+            { name: 'ask_user', arguments: { question: 'Which <b>colour</b>?', options: COLOURS, room: 'Hall' } },
             { name: 'multiply', arguments: { a: 6, b: 7 } },
           ],
         },
@@ -116,12 +133,21 @@ describePages('a conversation', () => {
     const [one, other] = [await openSession(id), await openSession(id, { size: 'narrow' })]
     await say(one, 'Paint it.')
     for (const { page } of [one, other]) {
-      await page.getByRole('group', { name: 'Arguments of ask_user' }).getByText('Which <b>colour</b>?').waitFor()
+      const question = page.getByRole('group', { name: 'Which <b>colour</b>?' })
+      await question.getByRole('button', { name: 'Dark red' }).waitFor()
+      expect(await question.textContent()).not.toMatch(/question|options|\{/)
       await page.getByRole('button', { name: 'Approve' }).waitFor()
     }
     // Nothing is half behind the bar at the top, which counts as a small target.
     await other.page.evaluate('scrollTo(0, 0)')
     await other.expectAccessible()
+    // For developers, the call is there as JSON, and takes JSON or a failure.
+    await one.page.getByRole('button', { name: 'JSON' }).first().click()
+    await one.page.getByText('"value": "dark red"').waitFor()
+    await one.page.getByLabel('Report a failure').check()
+    await one.page.getByLabel('What went wrong?').waitFor()
+    await one.expectAccessible()
+    await one.page.getByRole('button', { name: 'JSON' }).first().click()
     await one.page.getByLabel('Your answer').fill('blue')
     await other.page.getByLabel('Your answer').fill('red')
     await one.page.getByRole('button', { name: 'Answer' }).click()
@@ -162,6 +188,8 @@ describePages('a conversation', () => {
     const approve = page.getByRole('button', { name: 'Approve' })
     await approve.nth(1).click({ trial: true })
     await press()
+    // Of several calls, no key says which it means.
+    for (const key of ['a', 'a', 'd', 'd']) await page.keyboard.press(key)
     expect(await page.evaluate('document.activeElement.localName')).not.toBe('button')
     expect((await listTurns(api, id))[0]?.pending_tool_calls).toHaveLength(2)
     // Nothing comes under the pointer when a call is over.
@@ -169,21 +197,40 @@ describePages('a conversation', () => {
     await approve.first().click()
     await page.getByText('running…').waitFor()
     expect(await approve.boundingBox()).toEqual(before)
-    await approve.click()
+    // Of a single call, a key that is pressed twice decides.
+    await page.keyboard.press('?')
+    await page.getByRole('dialog').getByText('Deny: press twice').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.keyboard.press('d')
+    await page.getByText('Press d again to deny').waitFor()
+    await page.keyboard.press('a')
+    await page.getByText('Press a again to approve').waitFor()
+    expect((await listTurns(api, id))[0]?.pending_tool_calls).toHaveLength(1)
+    await page.keyboard.press('a')
     await page.getByText('Calculated.').waitFor()
+    expect(await page.getByText('did not approve').count()).toBe(0)
   })
 
   it('answers the questions of a tool by a form of their schema', async () => {
-    const calls = [{ id: 'a', name: 'elicit', arguments: { times: 2 } }]
+    const calls = [
+      { id: 'a', name: 'elicit', arguments: { times: 2 } },
+      { id: 'b', name: 'ask_user', arguments: { question: 'How is it to be painted?', schema: PAINT } },
+    ]
     const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'Done.' }], {
-      capabilities: [{ ref: 'lab' }],
+      capabilities: [{ ref: 'lab' }, { ref: 'ask_user' }],
     })
     const shown = await openSession(id, { size: 'narrow' })
     const { page } = shown
     await say(shown, 'Ask me.')
     await page.getByText('Who are you?').waitFor()
     await shown.expectAccessible()
-    await page.getByLabel('name', { exact: true }).fill('Ada')
+    const paint = page.getByRole('group', { name: 'How is it to be painted?' })
+    await paint.getByRole('radio', { name: 'Matt' }).check()
+    await paint.getByLabel('Wall colour').fill('blue')
+    await paint.getByRole('button', { name: 'Answer', exact: true }).click()
+    await paint.waitFor({ state: 'detached' })
+    await page.getByLabel('Name', { exact: true }).fill('Ada')
     await page.getByRole('button', { name: 'Answer', exact: true }).click()
     // The second time it asks two questions at once.
     for (let left = 2; left > 0; left--) {
@@ -197,6 +244,7 @@ describePages('a conversation', () => {
     const events = await waitUntilIdle(api, id)
     const answers = events.filter(({ data }) => data.tool_name === 'mcp_elicitation')
     expect(answers.map(({ data }) => JSON.parse(data.result[0].text))).toEqual([
+      { action: 'accept', content: { finish: 'matt', wall_colour: 'blue' } },
       { action: 'accept', content: { name: 'Ada' } },
       { action: 'decline' },
       { action: 'decline' },

@@ -4,6 +4,7 @@ import { ActionButton, Problem } from '../../parts/page.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, type RefObject, useEffect, useRef, useState, type VNode } from '../../ui.ts'
+import { useDecidingKeys } from '../inbox-keys.ts'
 import { type Live, openSession } from '../session/live.ts'
 import { Turn } from '../session/turn-item.ts'
 
@@ -110,6 +111,7 @@ type ConversationProps = { sessionId: string; live: Live; pane: RefObject<HTMLEl
 
 function Conversation({ sessionId, live, pane }: ConversationProps): VNode {
   const turns = useRef<HTMLDivElement>(null)
+  useDecidingKeys(turns, live.shown.value.conversation.turns)
   useEffect(live.start, [live])
   useEffect(() => (turns.current && pane.current ? keepEnd(turns.current, pane.current) : undefined), [])
   return html`<div class="chat" ref=${turns} role="log" aria-label="Conversation">${live.shown.value.conversation.turns.map(

@@ -4,6 +4,7 @@ import { ActionButton, Problem, Reconnecting } from '../../parts/page.ts'
 import { Skeleton } from '../../parts/skeleton.ts'
 import { html, useEffect, useRef, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
+import { useDecidingKeys } from '../inbox-keys.ts'
 import { Composer, type Draft } from './composer.ts'
 import type { ShownTurn } from './conversation.ts'
 import type { Live } from './live.ts'
@@ -39,6 +40,7 @@ export function Chat({ sessionId, session, agent, live, draft, place, isWalked }
   }, [live, state])
   const chat = useRef<HTMLDivElement>(null)
   useAnchor(chat, turns[0]?.id)
+  useDecidingKeys(chat, turns)
   const { goToEnd } = useEnd(chat, place)
   const isEmpty = live.state.value === 'live' && turns.length === 0
   const repeating = session?.forked_from && repeatingOf(session, turns)

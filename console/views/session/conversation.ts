@@ -19,6 +19,10 @@ export type Call = {
   arguments: Record<string, unknown> | undefined
   /** Kind of request to the client, while the status is `waiting`. */
   kind: RequestedCall['kind'] | undefined
+  /** Title of the tool that asks the question. */
+  asker: string | undefined
+  /** Whether it has asked a question, which is a call of its own. */
+  hasAsked: boolean
   result: ContentPart[]
   error: string | undefined
 }
@@ -180,8 +184,10 @@ function apply(turn: ShownTurn, event: Event): void {
     }
     case 'tool.call_requested':
       turn.status = 'waiting'
-      for (const { id, name, kind, ...call } of event.data.tool_calls) {
-        Object.assign(callOf(turn, id, name), { status: 'waiting', kind, arguments: call.arguments })
+      for (const { id, name, kind, arguments: given } of event.data.tool_calls) {
+        const asking = findCall(turn, given.tool_call_id)
+        if (asking) asking.hasAsked = true
+        Object.assign(callOf(turn, id, name), { status: 'waiting', kind, arguments: given, asker: asking?.title })
       }
       return
     case 'tool.completed': {
@@ -268,23 +274,27 @@ const planned = ({ id, name, display_name }: Planned): Call => ({
   status: 'planned',
   arguments: undefined,
   kind: undefined,
+  asker: undefined,
+  hasAsked: false,
   result: [],
   error: undefined,
 })
 
-/** Finds or adds a call, whose start may not be loaded. In turns of earlier releases an id may repeat. */
+const callsOf = ({ parts }: ShownTurn): Call[] => parts.flatMap((part) => (part.type === 'calls' ? part.calls : []))
+
+/** Finds a call. In turns of earlier releases an id may repeat. */
+const findCall = (turn: ShownTurn, id: unknown): Call | undefined => callsOf(turn).findLast((call) => call.id === id)
+
+/** Finds or adds a call, whose start may not be loaded. */
 function callOf(turn: ShownTurn, id: string, name: string): Call {
-  const found = turn.parts
-    .flatMap((part) => (part.type === 'calls' ? part.calls : []))
-    .findLast((call) => call.id === id)
+  const found = findCall(turn, id)
   if (found !== undefined) return found
   const call = planned({ id, name })
   turn.parts.push({ type: 'calls', key: `calls ${id}`, calls: [call] })
   return call
 }
 
-export const waitingCalls = (turn: ShownTurn): Call[] =>
-  turn.parts.flatMap((part) => (part.type === 'calls' ? part.calls : [])).filter(({ status }) => status === 'waiting')
+export const waitingCalls = (turn: ShownTurn): Call[] => callsOf(turn).filter(({ status }) => status === 'waiting')
 
 export const textOf = (content: ContentPart[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '')).join('')

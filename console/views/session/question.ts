@@ -1,19 +1,19 @@
-import { Form, type Values } from '../../parts/form.ts'
+import { type Field, Form, type Values } from '../../parts/form.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { defaultsOf, fieldsOf } from '../../parts/schema-form.ts'
 import { html, type VNode } from '../../ui.ts'
-import type { Submit } from './asked.ts'
+import type { Asking, Submit } from './asked.ts'
 
 /** Name of the tool by which an agent itself asks its user. */
 const ASK_USER = 'ask_user'
 
 /** Question of a tool, with a form for the answer. */
-export function Question({ given, submit }: { given: Record<string, unknown>; submit: Submit }): VNode {
-  const { message, url, tool } = given
+export function Question({ id, call, submit }: Asking): VNode {
+  const { message, url, tool, requested_schema } = call.arguments ?? {}
   return html`
-    ${typeof tool === 'string' && tool !== ASK_USER && html`<p class="quiet">Asked by <code>${tool}</code></p>`}
-    ${typeof message === 'string' && html`<p class="asked" dir="auto">${message}</p>`}
-    ${typeof url === 'string' && /^https?:/.test(url) ? html`<${Link} url=${url} submit=${submit} />` : html`<${Fields} schema=${given.requested_schema} submit=${submit} />`}
+    ${typeof tool === 'string' && tool !== ASK_USER && html`<p class="quiet" dir="auto">Asked by ${call.asker ?? tool}</p>`}
+    ${typeof message === 'string' && html`<p class="asked" id=${id} dir="auto">${message}</p>`}
+    ${typeof url === 'string' && /^https?:/.test(url) ? html`<${Link} url=${url} submit=${submit} />` : html`<${Fields} schema=${requested_schema} submit=${submit} />`}
     <div class="actions">
       <${ActionButton} className="ghost" run=${() => submit({ result: { action: 'decline' } })}>Decline<//>
       <${ActionButton} className="ghost" run=${() => submit({ result: { action: 'cancel' } })}>Dismiss without an answer<//>
@@ -26,18 +26,27 @@ const Link = ({ url, submit }: { url: string; submit: Submit }): VNode => html`
 
 /** Form of an answer. A single choice of few options has a button for each. */
 function Fields({ schema, submit }: { schema: unknown; submit: Submit }): VNode {
-  const fields = fieldsOf(schema) ?? []
+  const fields = (fieldsOf(schema) ?? []).map(forPeople)
   const accept = (values: Values) => {
     const content = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))
     return submit({ result: { action: 'accept', content } })
   }
   const [first, ...others] = fields
-  if (first?.kind === 'choice' && first.options && others.length === 0 && areFew(first.options)) {
+  if (first?.kind === 'radios' && first.isRequired && first.options && others.length === 0) {
     const { name, options, hint } = first
     const pick = (value: string) => accept({ [name]: value })
     return html`${hint && html`<p class="quiet" dir="auto">${hint}</p>`}<${Options} options=${options} pick=${pick} />`
   }
   return html`<${Form} fields=${fields} values=${defaultsOf(schema)} action=${first ? 'Answer' : 'OK'} onSubmit=${accept} />`
+}
+
+/** Names a field without a title by its words, and shows few options at once. */
+function forPeople(field: Field): Field {
+  const { name, label, kind, options = [], isRequired } = field
+  const words = name.replace(/_/g, ' ')
+  const shown = { ...field, label: label === name ? words.charAt(0).toUpperCase() + words.slice(1) : label }
+  if (kind !== 'choice' || !areFew(options)) return shown
+  return { ...shown, kind: 'radios', options: isRequired ? options : [...options, { value: '', label: 'No answer' }] }
 }
 
 type Option = { value: string; label: string }

@@ -48,9 +48,9 @@ function Body({ of, isAsking, ...props }: CallBodyProps & { of: string; isAsking
 
 /** Call of a tool in one line, and opened its arguments, its result, and the ways to answer while it waits. */
 export function Tool({ sessionId, call }: { sessionId: string; call: Call }): VNode {
-  const { name, title, status, result, error } = call
+  const { name, title, status, kind, result, error } = call
   // A waiting question is shown with its form.
-  const isForm = name === QUESTION || (name === BUDGET && status === 'waiting')
+  const isForm = name === QUESTION || (status === 'waiting' && (name === BUDGET || kind === 'client_tool'))
   const given = isForm ? questionOf(call) : call.arguments
   const isActive = status === 'running' || status === 'waiting'
   const hasWaited = useRef(false)
@@ -60,7 +60,7 @@ export function Tool({ sessionId, call }: { sessionId: string; call: Call }): VN
   const content = () =>
     html`<${Body} name=${name} given=${given} result=${result} error=${error} sessionId=${files} of=${sessionId} isAsking=${hasWaited.current && isActive} />`
   return html`<li class="call">
-    <${Fold} isOpen=${isActive} summary=${summary} content=${content} />
+    <${Fold} isOpen=${isActive && !call.hasAsked} summary=${summary} content=${content} />
     ${hasWaited.current && isActive && html`<${WaitingCall} sessionId=${sessionId} call=${call} isOver=${status !== 'waiting'} />`}
   </li>`
 }

@@ -2,11 +2,11 @@ import { ApiError } from 'agent-session-client'
 import { isNotFound } from '../../load.ts'
 import { useFocusFallback } from '../../parts/focus.ts'
 import { api } from '../../service.ts'
-import { html, type RefObject, useEffect, useMemo, useRef, useState, type VNode } from '../../ui.ts'
+import { html, type RefObject, useEffect, useId, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
 import { Answer } from './answer.ts'
 import { Approval, chosen } from './approval.ts'
-import type { Asked, Submit } from './asked.ts'
+import type { Asking as Ask, Asked, Submit } from './asked.ts'
 import { QUESTION } from './conversation.ts'
 import { Question } from './question.ts'
 
@@ -97,17 +97,20 @@ function Asking({ sessionId, call, onOver }: Props & { onOver(outcome: string): 
     lookAgain()
     onOver(outcome)
   }
-  const label = call.kind === 'approval' ? `Approval of ${call.name}` : 'Answer'
-  return html`<div ref=${box} tabindex="-1" role="group" aria-label=${label}>
-    <div ref=${ways} inert=${!isStill}><${Ways} call=${call} submit=${submit} /></div>
+  const id = useId()
+  const name =
+    call.kind === 'approval'
+      ? { 'aria-label': `Approval of ${call.name}` }
+      : { 'aria-label': 'Answer', 'aria-labelledby': id }
+  return html`<div ref=${box} tabindex="-1" role="group" ...${name}>
+    <div ref=${ways} inert=${!isStill}><${Ways} id=${id} call=${call} submit=${submit} /></div>
   </div>`
 }
 
 /** Ways to answer a call. */
-function Ways({ call, submit }: { call: Props['call']; submit: Submit }): VNode {
-  if (call.kind === 'approval') return html`<${Approval} call=${call} submit=${submit} />`
-  if (call.name === QUESTION) return html`<${Question} given=${call.arguments ?? {}} submit=${submit} />`
-  return html`<${Answer} given=${call.arguments ?? {}} submit=${submit} />`
+function Ways(props: Ask): VNode {
+  const { kind, name } = props.call
+  return html`<${kind === 'approval' ? Approval : name === QUESTION ? Question : Answer} ...${props} />`
 }
 
 /** Says why a call no longer waits: somebody else was first. Throws all other errors. */

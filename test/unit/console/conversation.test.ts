@@ -152,7 +152,9 @@ it.each<[string, () => Event[], string, string[]]>([
     () => [
       said('Hi'),
       calls('a', 'b'),
-      event('tool.call_requested', { tool_calls: ['a', 'b'].map((id) => ({ id, name: id, kind: 'result' })) }),
+      event('tool.call_requested', {
+        tool_calls: ['a', 'b'].map((id) => ({ id, name: id, kind: 'result', arguments: {} })),
+      }),
       event('tool.completed', { tool_call_id: 'a', tool_name: 'tool_a', status: 'success' }),
     ],
     'waiting',
@@ -163,7 +165,7 @@ it.each<[string, () => Event[], string, string[]]>([
     () => [
       said('Hi'),
       calls('a'),
-      event('tool.call_requested', { tool_calls: [{ id: 'a', name: 'a', kind: 'approval' }] }),
+      event('tool.call_requested', { tool_calls: [{ id: 'a', name: 'a', kind: 'approval', arguments: {} }] }),
       delta('Never compl'),
       event('turn.failed', { error: 'out of luck' }),
     ],
