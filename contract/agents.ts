@@ -148,7 +148,13 @@ export const PreviewAgentRequest = z
 export type PreviewAgentRequest = z.infer<typeof PreviewAgentRequest>
 
 export const AgentPreviewResponse = z
-  .object({ system_prompt: z.string(), tools: z.array(ToolDefinition) })
+  .object({
+    system_prompt: z.string(),
+    system_prompt_sha256: z.string().optional().meta({
+      description: 'SHA-256 of the prompt, which `llm.generation` has of the prompt that a model was given.',
+    }),
+    tools: z.array(ToolDefinition),
+  })
   .meta({ id: 'AgentPreviewResponse' })
 export type AgentPreviewResponse = z.infer<typeof AgentPreviewResponse>
 

@@ -49,6 +49,10 @@ const LlmGenerationData = z.object({
     response_id: z.string().nullish(),
     usage,
     cost_usd,
+    reasoning_effort: z.string().nullish(),
+    max_output_tokens: z.int().min(1).nullish(),
+    output_schema: z.record(z.string(), z.unknown()).nullish(),
+    system_prompt_sha256: z.string().nullish(),
     retry: z.object({ attempts: z.int().min(0), total_wait_ms: milliseconds }).nullish(),
     compaction: z
       .object({

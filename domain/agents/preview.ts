@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { AgentPreviewResponse, PreviewAgentRequest } from '../../contract/agents.ts'
 import type { ToolDefinition } from '../../contract/tools.ts'
 import type { Deps } from '../conversation/deps.ts'
@@ -25,8 +26,10 @@ export async function previewAgent(
   const resolved = resolveCapabilities(refs, known)
   const capabilities = withinToolLimit(await guardTools(deps, actor.organizationId, resolved, tools), tools)
   const toolset = buildToolset(capabilities, tools, [])
+  const system_prompt = composePrompt(input.system_prompt, capabilities)
   return {
-    system_prompt: composePrompt(input.system_prompt, capabilities),
+    system_prompt,
+    system_prompt_sha256: hash('sha256', system_prompt),
     tools: [...toolset.values()].map((offered) => present(offered, tools)),
   }
 }

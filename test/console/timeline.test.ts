@@ -1,6 +1,6 @@
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, openConsole } from '../support/console.ts'
-import { createScriptedSession, waitFor, waitUntilIdle } from '../support/http.ts'
+import { call, createScriptedSession, waitFor, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { killProcesses } from '../support/process.ts'
 import { withService } from '../support/service.ts'
@@ -23,12 +23,17 @@ const STEPS = [
   },
   { text: 'Done.' },
 ]
-const AGENT = { capabilities: [{ ref: 'test_math' }], tools: [clientTool('ask_user'), guardedTool('multiply')] }
+const AGENT = {
+  capabilities: [{ ref: 'test_math' }, { ref: 'agent_instructions' }],
+  tools: [clientTool('ask_user'), guardedTool('multiply')],
+}
 
 describePages('the timeline of a turn', () => {
   it.each(['wide', 'narrow'] as const)('grows, and leads to the events of each span, in a %s window', async (size) => {
     const api = await newOrganization()
     const id = await createScriptedSession(api, STEPS, AGENT)
+    // Instructions of a file are in the prompt that is sent, and not in what is composed later.
+    if (size === 'narrow') await call(api, 'POST', `/v1/sessions/${id}/fs/AGENTS.md`, { content: 'Add slowly.' })
     const turn = await postAndAsk(api, id)
     const opened = await openConsole(api.url, { size, organization: api.id, at: `#/sessions/${id}` })
     const { page } = opened
@@ -65,6 +70,7 @@ describePages('the timeline of a turn', () => {
       .waitFor()
     await chosen.getByText('System prompt', { exact: true }).click()
     await chosen.getByText('Play the script.').waitFor()
+    await chosen.getByText(size === 'wide' ? 'As it was sent.' : 'It is not what was sent').waitFor()
     expect(await chosen.getByRole('term').allTextContents()).toEqual(
       expect.arrayContaining(['Tokens in', 'First token']),
     )

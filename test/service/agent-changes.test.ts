@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { newUuid, toId } from '../../domain/kit/ids.ts'
 import {
   call,
@@ -291,6 +292,7 @@ describe('previewing', () => {
   it('of a prompt alone is the prompt', async () => {
     expect((await ask('POST', '/preview', { system_prompt: 'Base.' })).body).toEqual({
       system_prompt: 'Base.',
+      system_prompt_sha256: hash('sha256', 'Base.'),
       tools: [],
     })
   })

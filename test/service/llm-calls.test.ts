@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { addCosts } from '../../domain/models/llm/cost.ts'
 import { type Answer, call, createSession, expectError, type Json, textMessage } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
@@ -136,7 +137,16 @@ describe.each(protocols)('a session with a provider of type $type', ({ type, mod
       })
       expect(metadata.usage).toMatchObject({ input_tokens: 7, output_tokens: 3, cache_read_tokens: 2 })
       expect(metadata.cost_usd).toMatch(/^0\.0+[1-9]\d*$/)
+      expect(metadata.max_output_tokens).toBeGreaterThan(1000)
+      // The prompt can be composed again, and compared.
+      const { body } = await post('/v1/agents/preview', {
+        system_prompt: 'Help.',
+        capabilities: [{ ref: 'test_math' }],
+      })
+      expect(hash('sha256', body.system_prompt)).toBe(metadata.system_prompt_sha256)
+      expect(body.system_prompt_sha256).toBe(metadata.system_prompt_sha256)
     }
+    expect(generations.map(({ reasoning_effort }) => reasoning_effort)).toEqual(['low', 'low', undefined])
     const [first, second, third] = generations.map(({ cost_usd }): string => cost_usd)
     const ofTurn = addCosts(first ?? null, second ?? null)
     expect(dataOf('turn.completed')[0].cost_usd).toBe(ofTurn)

@@ -61,6 +61,7 @@ describe("a turn's output", () => {
     const events = await eventsOf(session)
     expectSoundRecord(events)
     expect(completed(events)).toMatchObject({ output, iterations })
+    expect(events.find(({ type }) => type === 'llm.generation')?.data.metadata.output_schema).toEqual(SCHEMA)
     expect(typesOf(events).filter((type) => /^(act|tool)\./.test(type))).toEqual([])
   })
 

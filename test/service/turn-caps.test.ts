@@ -52,7 +52,10 @@ describe('a turn that reaches a limit of its agent', () => {
   it('keeps the answer that its limit on tokens has cut off, and uses no more', async () => {
     const id = await createScriptedSession(api, [{ text: WORDS }], { limits: { max_output_tokens: 16 } })
     await post(api, id)
-    const message = (await waitUntilIdle(api, id)).find(({ type }) => type === 'output.message.completed')?.data.message
+    const events = await waitUntilIdle(api, id)
+    const message = events.find(({ type }) => type === 'output.message.completed')?.data.message
+    const generation = events.find(({ type }) => type === 'llm.generation')
+    expect(generation?.data.metadata.max_output_tokens).toBe(16)
     expect(message.content).toEqual([{ type: 'text', text: WORDS.split(' ').slice(0, 16).join(' ') }])
     expect(await listTurns(api, id)).toMatchObject([{ usage: { output_tokens: 16 } }])
   })

@@ -32,8 +32,9 @@ export function ModelCall({ span, spans, turn }: Props): VNode {
   return html`
     ${isOwn && html`<${Metrics} metrics=${metricsOf(generation, answer)} />`}
     <h3>Input</h3>
-    <${SystemPrompt} turn=${turn} />
+    <${SystemPrompt} turn=${turn} hash=${generation.data.metadata.system_prompt_sha256} />
     <${Tools} generation=${generation} />
+    <${OutputSchema} schema=${generation.data.metadata.output_schema} />
     <${Input} generation=${generation} spans=${spans} names=${names} />
     ${isOwn && html`<h3>Output</h3><${Output} generation=${generation} answer=${answer} names=${names} />`}`
 }
@@ -49,12 +50,13 @@ const REASONS: Record<string, string> = {
 /** Returns the parameters and numbers of a call. Unknown ones are left out. */
 function metricsOf({ data: { metadata } }: Generation, answer: Answer | undefined): Record<string, string | undefined> {
   const { model, provider, duration_ms, time_to_first_token_ms, finish_reasons, usage, retry, compaction } = metadata
-  const effort = answer?.data.message.metadata?.reasoning_effort
+  const effort = metadata.reasoning_effort ?? answer?.data.message.metadata?.reasoning_effort
   const { input_tokens_before: before, input_tokens_after: after } = compaction ?? {}
   return {
     Model: model,
     Provider: provider ?? undefined,
     'Reasoning effort': typeof effort === 'string' ? effort : undefined,
+    'Output limit': metadata.max_output_tokens ? `${metadata.max_output_tokens.toLocaleString()} tokens` : undefined,
     Duration: msOf(duration_ms),
     'First token': msOf(time_to_first_token_ms),
     ...tokensOf(usage),
@@ -87,6 +89,13 @@ function Tools({ generation }: { generation: Generation }): VNode | null {
     )}</dl>`
   return html`<${Fold} className="earlier" summary=${`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`} content=${list} />`
 }
+
+/** Schema that the output must fit. */
+const OutputSchema = ({ schema }: { schema: object | null | undefined }): VNode | null =>
+  schema
+    ? html`<${Fold} className="earlier" summary="Schema of the output"
+        content=${() => html`<${LongText} text=${JSON.stringify(schema, null, 2)} label="Schema of the output" />`} />`
+    : null
 
 type InputProps = { generation: Generation; spans: Span[]; names: Names }
 

@@ -6,21 +6,27 @@ import { Problem, Quiet } from '../../parts/page.ts'
 import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 
-/** System prompt of a turn's model calls. It is read once it is opened. */
-export const SystemPrompt = ({ turn }: { turn: Turn | undefined }): VNode | null =>
+/** `hash` is the SHA-256 of the prompt that was sent. Calls of earlier releases have none. */
+type Props = { turn: Turn; hash: string | null | undefined }
+
+/** System prompt of a turn's model call. It is read once it is opened. */
+export const SystemPrompt = ({ turn, hash }: { turn: Turn | undefined; hash: Props['hash'] }): VNode | null =>
   turn?.agent_id && turn.agent_version
-    ? html`<${Fold} className="earlier" summary="System prompt" content=${() => html`<${Prompt} turn=${turn} />`} />`
+    ? html`<${Fold} className="earlier" summary="System prompt" content=${() => html`<${Prompt} turn=${turn} hash=${hash} />`} />`
     : null
 
-function Prompt({ turn }: { turn: Turn }): VNode {
+function Prompt({ turn, hash }: Props): VNode {
   const { value, error } = useLoad(() => readPrompt(turn), [turn.id])
   if (value === undefined)
     return error === undefined ? html`<${Quiet}>Loading…<//>` : html`<${Problem} error=${error} />`
+  const by = `version ${turn.agent_version} of the agent`
   return html`<${LongText} text=${value.text} label="System prompt" />
     <p class="quiet">${
-      value.isComposed
-        ? `Composed from version ${turn.agent_version} of the agent. Instructions that its capabilities add are the current ones.`
-        : `Prompt of version ${turn.agent_version} of the agent, without the instructions that its capabilities add: one of them cannot be read.`
+      value.hash === undefined
+        ? `Prompt of ${by}, without the instructions that its capabilities add: one of them cannot be read.`
+        : value.hash === hash
+          ? 'As it was sent.'
+          : `Composed from ${by}${hash ? '. It is not what was sent' : ''}: instructions of capabilities are the current ones, and instructions in the session’s files are left out.`
     }</p>`
 }
 
@@ -29,16 +35,17 @@ async function readPrompt({
   session_id,
   agent_id,
   agent_version,
-}: Turn): Promise<{ text: string; isComposed: boolean }> {
+}: Turn): Promise<{ text: string; hash?: string | undefined }> {
   const path = { agent_id: agent_id ?? '', version: agent_version ?? 1 }
   const [version, session] = await Promise.all([api.agents.getAgentVersion(path), api.sessions.get({ session_id })])
-  const { system_prompt } = version
-  const named = [...version.capabilities, ...session.capabilities].filter(({ missing }) => !missing)
+  const system_prompt = session.draft_prompt ?? version.system_prompt
+  const ofAgent = session.draft_prompt == null ? version.capabilities : []
+  const named = [...ofAgent, ...session.capabilities].filter(({ missing }) => !missing)
   const capabilities = named.map(({ ref, config }) => ({ ref, config }))
   try {
     const preview = await api.agents.preview({ system_prompt, capabilities })
-    return { text: preview.system_prompt, isComposed: true }
+    return { text: preview.system_prompt, hash: preview.system_prompt_sha256 }
   } catch {
-    return { text: system_prompt, isComposed: false }
+    return { text: system_prompt }
   }
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { EventData } from '../../../contract/events.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { withoutImages } from '../../conversation/read.ts'
@@ -67,6 +68,7 @@ export function generationEvent(call: ModelCall, answer: PricedAnswer | { error:
       metadata: {
         model: model.name,
         provider: model.provider.type,
+        ...parametersOf(call),
         success,
         duration_ms: Date.now() - call.startedAt,
         ...(failures > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
@@ -74,6 +76,25 @@ export function generationEvent(call: ModelCall, answer: PricedAnswer | { error:
         ...(success ? outcome(answer) : { error: answer.error }),
       },
     },
+  }
+}
+
+/** Returns what a model was given besides messages and tools. The prompt can be composed again, so only its hash is kept. */
+function parametersOf({
+  context: { reasoningEffort, outputSchema },
+  profile,
+  maxOutputTokens,
+  systemPrompt,
+}: ModelCall) {
+  const limit = Math.min(
+    maxOutputTokens ?? Number.POSITIVE_INFINITY,
+    profile?.limits?.output ?? Number.POSITIVE_INFINITY,
+  )
+  return {
+    ...(reasoningEffort === undefined ? {} : { reasoning_effort: reasoningEffort }),
+    ...(Number.isFinite(limit) ? { max_output_tokens: limit } : {}),
+    ...(outputSchema === undefined ? {} : { output_schema: outputSchema }),
+    system_prompt_sha256: hash('sha256', systemPrompt),
   }
 }
 
