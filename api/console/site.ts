@@ -30,6 +30,13 @@ export type Site = { html: string; policy: string; assets: Map<string, Asset> }
 export const JOIN_STYLE = 'join.css'
 export const readJoinStyle = (): string => readFileSync(new URL(JOIN_STYLE, DIST), 'utf8')
 
+/** Applies the theme that was chosen in the console (console/theme.ts). */
+export const APPLY_THEME =
+  "try { document.documentElement.dataset.theme = localStorage.getItem('console.theme') ?? '' } catch {}"
+
+/** Returns the source by which a policy allows an inline script. */
+export const sourceOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
 const DIST = new URL('../../console/dist/', import.meta.url)
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
 
@@ -44,7 +51,7 @@ export async function readSite(options: ConsoleOptions): Promise<Site> {
   const manifest: Manifest = JSON.parse(await readFile(new URL('manifest.json', DIST), 'utf8'))
   const boot = bootScript(manifest)
   const icons = await readFile(new URL('icons.svg', DIST), 'utf8')
-  return { html: page(manifest, boot, icons, options), policy: policyFor([boot]), assets }
+  return { html: page(manifest, boot, icons, options), policy: policyFor(boot), assets }
 }
 
 const addressOf = (name: string): string => `./console/files/${name}`
@@ -58,7 +65,7 @@ const [, place = 'agents', id] = location.hash.split(/[/?]/)
 const chunksOf = (view) => Object.hasOwn(views, view) ? views[view] : []
 for (const name of [...chunksOf(place), ...(id ? chunksOf(place.replace(/s$/, '')) : [])])
   document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: './console/files/' + name }))
-try { document.documentElement.dataset.theme = localStorage.getItem('console.theme') ?? '' } catch {}
+${APPLY_THEME}
 const boot = document.getElementById('boot')
 addEventListener('error', ({ target }) => {
   if (target === window || target.type === 'module') boot.hidden = false
@@ -92,11 +99,10 @@ const escapeAttribute = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
 /** Allows the service's own scripts and styles, the page's inline script by hash, and HTML from DOMPurify only. */
-function policyFor(inline: string[]): string {
-  const hashes = inline.map((text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`)
+function policyFor(inline: string): string {
   return [
     "default-src 'none'",
-    `script-src 'self' ${hashes.join(' ')}`,
+    `script-src 'self' ${sourceOf(inline)}`,
     "style-src 'self'",
     "img-src 'self' blob: data:",
     "connect-src 'self'",

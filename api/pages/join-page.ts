@@ -1,5 +1,5 @@
 import type Router from '@koa/router'
-import { readJoinStyle } from '../console/site.ts'
+import { APPLY_THEME, readJoinStyle, sourceOf } from '../console/site.ts'
 import { addPage } from './page.ts'
 
 const MARK = `<svg class="mark" viewBox="0 0 24 24" aria-hidden="true"><rect class="mark-ground" width="24" height="24" rx="6"/><path d="M5 7.5h10M5 12h4M13 12h6M9 16.5h10"/></svg>`
@@ -11,6 +11,7 @@ const htmlFor = (hasConsole: boolean) => `<!doctype html>
   <meta name="viewport" content="width=device-width, initial-scale=1">
   <meta name="color-scheme" content="light dark">
   <title>Join an organization</title>
+  <script>${APPLY_THEME}</script>
   <link rel="stylesheet" href="join/style.css">
 </head>
 <body>
@@ -122,8 +123,7 @@ find('form').addEventListener('submit', async (event) => {
 start()
 `
 
-const policy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
+const policy = `default-src 'none'; script-src 'self' ${sourceOf(APPLY_THEME)}; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'`
 
 /**
  * Serves the page to which the address of an invitation leads. The token is in the address's fragment, which reaches no

@@ -100,9 +100,13 @@ describePages('signing in', () => {
     await withService({ environment, worker: false }, async ({ url }) => {
       const opened = await openConsole(url)
       const { page } = opened
+      await page.evaluate("localStorage.setItem('console.theme', 'dark')")
       await page.goto(`${url}/join#token`)
       await page.locator('#enter', { hasText: 'Create an account' }).waitFor({ state: 'attached' })
       expect(await page.getByRole('button').count()).toBe(0)
+      // It has the colours that were chosen in the console.
+      expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
+      opened.expectNoComplaints()
       await opened.close()
     })
   })
