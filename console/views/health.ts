@@ -18,25 +18,27 @@ const STATUS: Record<DurableHealth['status'], { word: string; tone: string; icon
   degraded: { word: 'Degraded', tone: 'bad', icon: 'alert' },
 }
 
-type Line = { name: string; className: string; query: string; read(health: DurableHealth): number | null }
+const runs = (query: string): string => `${link('runs')}?${query}`
+
+type Line = { name: string; className: string; href: string; read(health: DurableHealth): number | null }
 
 const LINES: Line[] = [
   {
     name: 'Unfinished runs',
     className: 'line-1',
-    query: 'status=queued&status=active&status=waiting',
+    href: runs('status=queued&status=active&status=waiting'),
     read: ({ turns }) => turns.running,
   },
   {
     name: 'Tasks waiting for a worker',
     className: 'line-2',
-    query: '',
+    href: runs('status=queued'),
     read: ({ task_queue_backlog }) => task_queue_backlog,
   },
   {
     name: 'Model calls being retried',
     className: 'line-3',
-    query: 'status=active',
+    href: runs('status=active'),
     read: ({ turns }) => turns.retrying,
   },
 ]
@@ -58,16 +60,16 @@ export function View(): VNode {
       <${Chart} snapshots=${snapshots} />
       <table class="rows numbers"><thead><tr><th scope="col">Now</th><th scope="col" class="number">Number</th></tr></thead><tbody>
         ${LINES.map(
-          ({ name, className, query, read }) =>
-            html`<${Row} key=${name} name=${name} className=${className} query=${query} value=${read(health)} />`,
+          ({ name, className, href, read }) =>
+            html`<${Row} key=${name} name=${name} className=${className} href=${href} value=${read(health)} />`,
         )}
-        <${Row} name="Stalled runs" query="stalled=true" value=${health.turns.stalled ?? null} isBad />
-        <${Row} name="Runs failed in the last hour" query=${FAILED} value=${health.turns.failed} isBad />
+        <${Row} name="Stalled runs" href=${runs('stalled=true')} value=${health.turns.stalled ?? null} isBad />
+        <${Row} name="Runs failed in the last hour" href=${runs(FAILED)} value=${health.turns.failed} isBad />
         <${Row} name="Workers" value=${health.workers} />
-        <${Row} name="Schedules running" value=${health.executions.running} />
-        <${Row} name="Schedules failed in the last hour" value=${health.executions.failed} isBad />
+        <${Row} name="Schedules running" href=${link('schedules')} value=${health.executions.running} />
+        <${Row} name="Schedules failed in the last hour" href=${link('schedules')} value=${health.executions.failed} isBad />
       </tbody></table>
-      <${Quiet}>The numbers are of all organizations. The links lead to the runs of yours.<//>`
+      <${Quiet}>The numbers are of all organizations. The links lead to the runs and schedules of yours.<//>`
     }
   <//>`
 }
@@ -84,20 +86,19 @@ function Summary({ health: { status, reasons, turns, executions } }: { health: D
   const troubles = [
     failed > 0 && html`<a href=${runs(FAILED)}>${counted(failed, 'run', 'runs')}</a> failed in the last hour. `,
     stalled > 0 && html`<a href=${runs('stalled=true')}>${counted(stalled, 'run has', 'runs have')} stalled</a>. `,
-    schedules > 0 && html`${counted(schedules, 'schedule', 'schedules')} failed in the last hour. `,
+    schedules > 0 &&
+      html`<a href=${link('schedules')}>${counted(schedules, 'schedule', 'schedules')}</a> failed in the last hour. `,
   ].filter(Boolean)
   const isFine = status === 'healthy' && troubles.length === 0
   return html`<p>${isFine ? 'Everything works.' : `${reasons.join(' ')} `}${status === 'healthy' && troubles.length > 0 && 'The service works, but '}${troubles}</p>`
 }
 
-const runs = (query: string): string => `${link('runs')}?${query}`
+type RowProps = { name: string; className?: string; href?: string; value: number | null; isBad?: boolean }
 
-type RowProps = { name: string; className?: string; query?: string; value: number | null; isBad?: boolean }
-
-/** Number, which leads to the runs that it counts. */
-function Row({ name, className, query, value, isBad = false }: RowProps): VNode {
+/** Number, which leads to the runs or schedules that it counts. */
+function Row({ name, className, href, value, isBad = false }: RowProps): VNode {
   const text = value?.toLocaleString() ?? 'unknown'
-  return html`<tr><th scope="row">${className && html`<svg class=${`key ${className}`} width="16" height="8" aria-hidden="true"><path d="M0 4H16" /></svg> `}${query ? html`<a href=${runs(query)}>${name}</a>` : name}</th>
+  return html`<tr><th scope="row">${className && html`<svg class=${`key ${className}`} width="16" height="8" aria-hidden="true"><path d="M0 4H16" /></svg> `}${href ? html`<a href=${href}>${name}</a>` : name}</th>
     <td class=${isBad && (value ?? 0) > 0 ? 'number problem' : 'number'}>${text}</td></tr>`
 }
 

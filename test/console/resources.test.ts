@@ -184,6 +184,9 @@ describePages('the places of the console', () => {
     await chart.or(page.getByText('Nothing has run since this page was opened')).waitFor()
     await page.getByText(/^(Healthy|Needs attention|Degraded)$/).waitFor()
     await opened.expectAccessible()
+    const hrefOf = (name: string) => page.getByRole('link', { name }).getAttribute('href')
+    expect(await hrefOf('Schedules running')).toBe('#/schedules')
+    expect(await hrefOf('Tasks waiting for a worker')).toBe('#/runs?status=queued')
     await page.getByRole('link', { name: 'Runs failed in the last hour' }).click()
     await page
       .getByRole('link', { name: /^Failed \d/ })
