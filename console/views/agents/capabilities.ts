@@ -49,22 +49,25 @@ type Props = {
 
 const isTest = ({ category }: CapabilityInfo): boolean => category === 'testing'
 
-type Kind = { title: string; about: string; has(capability: CapabilityInfo): boolean }
+type Kind = { title: string; terms?: string; about: string; has(capability: CapabilityInfo): boolean }
 const KINDS: Kind[] = [
   {
     title: 'Capabilities',
+    terms: 'capabilities and tools',
     about:
-      'Abilities that the service has: each brings tools, and some bring a part of the session, such as its files.',
+      'A capability is tools that belong together, with what they need: instructions for the model, files, a database. A tool is something that the model may call, such as reading a file. A call runs at once, or asks a person first.',
     has: ({ is_mcp, is_skill }) => !is_mcp && !is_skill,
   },
   {
     title: 'Skills',
-    about: 'Instructions and files for one kind of task. The model reads a skill once it needs it.',
+    about:
+      'A skill is instructions and files for one kind of task. Only its name and description are in the prompt; the model reads the rest once it needs it.',
     has: ({ is_skill }) => is_skill,
   },
   {
     title: 'MCP servers',
-    about: 'Programs elsewhere that offer tools over the Model Context Protocol.',
+    terms: 'MCP servers',
+    about: 'An MCP server is a program elsewhere whose tools agents may call, over the Model Context Protocol.',
     has: ({ is_mcp }) => is_mcp,
   },
 ]
@@ -82,13 +85,13 @@ export function Capabilities({ all, chosen, drafts, onChange }: Props): VNode {
       (capability.status === 'available' && (showsTests || !isTest(capability))),
   )
   const switchTests = (event: Event) => setShowsTests((event.target as HTMLInputElement).checked)
-  return html`${KINDS.map(({ title, about, has }) => {
+  return html`${KINDS.map(({ title, terms, about, has }) => {
     const some = available.filter(has)
     const count = some.filter(({ id }) => chosen.has(id)).length
     const hasTests = all.some((capability) => has(capability) && isTest(capability))
     return (
       some.length > 0 &&
-      html`<${Section} key=${title} title=${title} count=${count} about=${about} isOpen=${title === 'Capabilities' || count > 0}>
+      html`<${Section} key=${title} title=${title} terms=${terms} count=${count} about=${about} isOpen=${title === 'Capabilities' || count > 0}>
         <div class="choices">${some.map(
           (capability) =>
             html`<${Choice} key=${capability.id} capability=${capability} names=${names} chosen=${chosen} drafts=${drafts} onChange=${onChange}

@@ -26,7 +26,7 @@ export function ClientTools({ drafts, available, onChange }: Props): VNode {
   )
   const others = otherDrafts(drafts, available).filter(({ given }) => given !== undefined)
   return html`<${Section} title="Client-side tools" count=${ofClient.length} isOpen=${ofClient.length > 0}
-      about="Tools that run in your program: it gets each call and sends back the result.">
+      about="A client-side tool runs in your own program. The turn waits until the program sends the result of the call.">
       ${ofClient.map(
         (draft, index) =>
           html`<${ClientTool} key=${drafts.indexOf(draft)} number=${index + 1} draft=${draft} onChange=${(changes: Partial<Draft>) => change(draft, changes)} onRemove=${() => remove(draft)} />`,

@@ -5,7 +5,6 @@ import { Bar } from './bar.ts'
 import { Basics } from './basics.ts'
 import { Capabilities, toolsOfChosen } from './capabilities.ts'
 import { ClientTools } from './client-tools.ts'
-import { Explained } from './explained.ts'
 import { isSame, requestOf, type Settings, settingsOf } from './settings.ts'
 import { TryIt } from './try-it.ts'
 
@@ -70,7 +69,6 @@ export function Editor({ agent, action, save, hasNotes = false, models, capabili
       <${Basics} settings=${settings} models=${models} error=${state.error} onChange=${change} />
       <${Capabilities} all=${capabilities} chosen=${settings.chosen} drafts=${settings.drafts} onChange=${change} />
       <${ClientTools} drafts=${settings.drafts} available=${available} onChange=${(drafts: Settings['drafts']) => change({ drafts })} />
-      <${Explained} />
       ${children}
       <${Bar} ...${state} action=${action} isChanged=${isChanged} hasNotes=${hasNotes} onNote=${(note: string) => run(note)} onDiscard=${discard}
         read=${() => requestOf(settings, capabilities)} />
