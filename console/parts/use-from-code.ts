@@ -13,7 +13,7 @@ type Language = keyof typeof LANGUAGES
 const MESSAGE = { message: { content: 'Hello' } }
 
 /** Starts a session with an agent and sends a message. */
-export const agentSteps = (agentId: string): Step[] => [
+export const agentSteps = (agentId?: string): Step[] => [
   { method: 'POST', path: '/v1/sessions', body: { agent_id: agentId } },
   { method: 'POST', path: '/v1/sessions/{id}/messages?wait=60', body: MESSAGE },
 ]
@@ -45,6 +45,9 @@ export function UseFromCode({ steps }: { steps: Step[] }): VNode {
 }
 
 const needsKey = (): boolean => auth.value?.mode !== 'none'
+
+/** Returns shell code that starts a session without an agent and sends a message. */
+export const runCommand = (): string => curlOf(agentSteps())
 
 /** Returns shell code. The output of `jq` is the id for the next step. */
 function curlOf(steps: Step[]): string {

@@ -1,5 +1,6 @@
 import { useEvery, useLoad } from '../load.ts'
 import { canNotify, isNotifying, switchNotifications } from '../notifications.ts'
+import { commandFor } from '../parts/command.ts'
 import { Empty } from '../parts/empty.ts'
 import { ActionButton, Page, Problem } from '../parts/page.ts'
 import { Skeleton } from '../parts/skeleton.ts'
@@ -82,6 +83,14 @@ const Filter = ({ agents, agent, choose }: FilterProps): VNode => html`<div clas
   </select></label>
 </div>`
 
+/** Agent that asks before it writes a file. */
+const CAREFUL = {
+  name: 'Careful writer',
+  system_prompt: 'Write what is asked for into a file.',
+  capabilities: ['session_file_system'],
+  tools: [{ type: 'builtin', name: 'write_file', policy: 'requires_approval' }],
+}
+
 const Nothing = (): VNode => html`<${Empty} icon="inbox" title="Nothing is waiting for you"
   about="Approvals and questions of all agents come here. An agent asks before it runs a tool that needs an approval, and when it has a question."
-  action=${html`<a class="button" href=${link('agents')}>Choose the tools that need an approval</a>`} />`
+  action=${html`<a class="button" href=${link('agents')}>Choose the tools that need an approval</a>`} code=${commandFor('/v1/agents', CAREFUL)} />`

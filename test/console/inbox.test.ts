@@ -108,6 +108,9 @@ describePages('the inbox', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Approve always' }).click()
     await page.getByText('Nothing is waiting for you').waitFor()
     await opened.expectAccessible()
+    const command = (await page.getByRole('group', { name: 'Command' }).textContent()) ?? ''
+    const [, body = ''] = /-d '(.+)'$/s.exec(command) ?? []
+    expect((await call(api, 'POST', '/v1/agents', JSON.parse(body))).status).toBe(201)
     const events = await waitUntilIdle(api, id)
     expect(events.filter(({ type }) => type === 'tool.call_requested')).toHaveLength(1)
     const errors = events.flatMap(({ type, data }) => (type === 'tool.completed' && data.error ? [data.error] : []))

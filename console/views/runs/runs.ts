@@ -12,6 +12,7 @@ import { RUN_ERRORS } from '../../parts/run-errors.ts'
 import { RunTime } from '../../parts/run-time.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { Time } from '../../parts/time.ts'
+import { runCommand } from '../../parts/use-from-code.ts'
 import { link, route } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, useEffect, useRef, type VNode } from '../../ui.ts'
@@ -83,7 +84,7 @@ function List({ query, unfinished, onChange }: ListProps): VNode {
   const none = isFiltered
     ? html`<${Empty} icon="run" title="No runs match" about="Change or clear the filters to see others." />`
     : html`<${Empty} icon="run" title="No runs yet" about="A run is the answer to one message, with all its model calls and tools. This page has the runs of all sessions."
-        action=${html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`} />`
+        action=${html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`} code=${runCommand()} />`
   return html`<div ref=${list} class="runs">
     <${Problem} error=${error} />
     <p class="fresh" role="status">${fresh > 0 && html`<button type="button" onClick=${showFresh}>${fresh} new</button>`}</p>
