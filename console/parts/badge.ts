@@ -23,6 +23,7 @@ const LOOKS: Record<string, Look> = {
   stalled: { word: 'Stalled', icon: 'alert', tone: 'bad' },
   started: { word: 'New', icon: 'dot', tone: 'quiet' },
   idle: { word: 'Idle', icon: 'dot', tone: 'quiet' },
+  draft: { word: 'Draft', icon: 'edit', tone: 'quiet' },
   planned: { word: 'Planned', icon: 'schedule', tone: 'quiet' },
   enabled: { word: 'Active', icon: 'check', tone: 'good' },
   paused: { word: 'Paused', icon: 'pause', tone: 'quiet' },

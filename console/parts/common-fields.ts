@@ -1,3 +1,4 @@
+import { optionsOf } from './choice.ts'
 import type { Field, Values } from './form.ts'
 
 export const STATUS: Field = {
@@ -5,10 +6,7 @@ export const STATUS: Field = {
   label: 'Status',
   kind: 'choice',
   isRequired: true,
-  options: [
-    { value: 'active', label: 'Active' },
-    { value: 'disabled', label: 'Disabled' },
-  ],
+  options: optionsOf({ active: 'Active', disabled: 'Disabled' }),
 }
 
 /** Entry for removing a stored secret, whose own entry keeps it if empty. */

@@ -3,8 +3,8 @@ import { sentenceOf } from '../service.ts'
 import { type ComponentChildren, html, useEffect, useMemo, useRef, useState, type VNode } from '../ui.ts'
 import { useUnsaved } from '../unsaved.ts'
 import { AgentSelect } from './agent-select.ts'
-
-type Option = { value: string; label: string }
+import type { Option } from './choice.ts'
+import { SessionSelect } from './session-select.ts'
 
 /** One entry of a form. Its value is a string, a number, a boolean, a list of strings, or any JSON. */
 export type Field = {
@@ -22,6 +22,7 @@ export type Field = {
     | 'choices'
     | 'radios'
     | 'agent'
+    | 'session'
     | 'lines'
     | 'json'
   hint?: ComponentChildren
@@ -218,6 +219,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
       ${notes}</fieldset>`
   }
   const text = textOf(value)
+  const choice = { value: text, none: isRequired ? undefined : none }
   const control = {
     text: () => html`<input ...${common} defaultValue=${text} dir="auto" />`,
     secret: () => html`<input type="password" ...${common} defaultValue=${text} />`,
@@ -227,7 +229,8 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
       html`<textarea rows="3" ...${common} defaultValue=${Array.isArray(value) ? value.join('\n') : text}></textarea>`,
     json: () =>
       html`<textarea rows="6" class="code" spellcheck="false" ...${common} defaultValue=${jsonOf(value)}></textarea>`,
-    agent: () => html`<${AgentSelect} ...${common} value=${text} none=${isRequired ? undefined : none} />`,
+    agent: () => html`<${AgentSelect} ...${common} ...${choice} />`,
+    session: () => html`<${SessionSelect} ...${common} ...${choice} />`,
     choice: () => html`<select ...${common}>
       ${!isRequired && html`<option value="">${none}</option>`}
       ${options.map((option) => html`<option value=${option.value} selected=${option.value === value}>${option.label}</option>`)}

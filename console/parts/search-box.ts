@@ -5,16 +5,17 @@ const TYPING_MS = 250
 
 type Props = {
   /** Text that is searched for now, as the address has it. */
-  text: string
+  text?: string
   /** Name for screen readers, such as `Search agents`. */
   label: string
   placeholder?: string
-  maxLength?: number
   onSearch(text: string): void
+  /** Further attributes of the entry, such as `id`. */
+  [attribute: string]: unknown
 }
 
-/** Searches while the user types, and at once on Enter. */
-export function SearchBox({ text, label, placeholder = 'Search', maxLength, onSearch }: Props): VNode {
+/** Entry that searches while the user types, and at once on Enter. It may be in a form, which does not notice it. */
+export function SearchEntry({ text = '', label, placeholder = label, onSearch, ...attributes }: Props): VNode {
   const box = useRef<HTMLInputElement>(null)
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   useEffect(() => () => clearTimeout(timer.current), [])
@@ -27,16 +28,20 @@ export function SearchBox({ text, label, placeholder = 'Search', maxLength, onSe
     // The user may have left the list meanwhile.
     if (box.current) onSearch(box.current.value.trim())
   }
-  const type = () => {
+  const type = (event: Event) => {
+    event.stopPropagation()
     clearTimeout(timer.current)
     timer.current = setTimeout(search, TYPING_MS)
   }
-  const submit = (event: SubmitEvent) => {
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter') return
     event.preventDefault()
     search()
   }
-  return html`<form role="search" aria-label=${label} class="search" onSubmit=${submit}>
-    <label class="unseen" for="search">${label}</label>
-    <input id="search" ref=${box} type="search" maxlength=${maxLength} defaultValue=${text} placeholder=${placeholder} autocomplete="off" dir="auto" onInput=${type} />
-  </form>`
+  return html`<input type="search" ref=${box} maxlength="256" defaultValue=${text} aria-label=${label} placeholder=${placeholder} autocomplete="off" dir="auto"
+    ...${attributes} onInput=${type} onKeyDown=${press} />`
 }
+
+/** Search of a list, which the key / reaches. */
+export const SearchBox = (props: Props): VNode =>
+  html`<div role="search" aria-label=${props.label} class="search"><${SearchEntry} id="search" placeholder="Search" ...${props} /></div>`

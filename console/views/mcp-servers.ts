@@ -1,6 +1,7 @@
 import type { CreateMcpServerRequest, McpServer, ToolDefinition, UpdateMcpServerRequest } from 'agent-session-client'
 import { useLoad } from '../load.ts'
 import { Badge, StatusBadge } from '../parts/badge.ts'
+import { optionsOf } from '../parts/choice.ts'
 import { commandFor } from '../parts/command.ts'
 import { keyChanges, REMOVE_KEY, STATUS } from '../parts/common-fields.ts'
 import type { Values } from '../parts/form.ts'
@@ -71,10 +72,7 @@ const mcpServers: Resource<McpServer> = {
       label: 'New and changed tools',
       kind: 'choice',
       isRequired: true,
-      options: [
-        { value: 'accept', label: 'Accept them automatically' },
-        { value: 'ask', label: 'Ask before each call, until they are accepted' },
-      ],
+      options: optionsOf({ accept: 'Accept them automatically', ask: 'Ask before each call, until they are accepted' }),
     },
     ...(item === undefined ? [] : [STATUS]),
   ],

@@ -1,4 +1,5 @@
 import { Badge } from '../parts/badge.ts'
+import { optionsOf } from '../parts/choice.ts'
 import { Tabs } from '../parts/tabs.ts'
 import { html, type VNode } from '../ui.ts'
 
@@ -7,11 +8,11 @@ export const ROLE = {
   label: 'Role',
   kind: 'choice' as const,
   isRequired: true,
-  options: [
-    { value: 'member', label: 'Member: uses agents and sessions' },
-    { value: 'admin', label: 'Administrator: also changes settings, providers and people' },
-    { value: 'owner', label: 'Owner: also appoints owners' },
-  ],
+  options: optionsOf({
+    member: 'Member: uses agents and sessions',
+    admin: 'Administrator: also changes settings, providers and people',
+    owner: 'Owner: also appoints owners',
+  }),
 }
 
 const ROLES: Record<string, string> = { member: 'Member', admin: 'Administrator', owner: 'Owner' }

@@ -6,6 +6,7 @@ import {
 } from 'agent-session-client'
 import { useLoad } from '../load.ts'
 import { Badge } from '../parts/badge.ts'
+import { optionsOf } from '../parts/choice.ts'
 import { type Field, Form, givenOf, type Values } from '../parts/form.ts'
 import { notify } from '../parts/notice.ts'
 import { Page, Problem, Quiet } from '../parts/page.ts'
@@ -25,7 +26,7 @@ export const TYPE: Field = {
   label: 'Type',
   kind: 'choice',
   isRequired: true,
-  options: Object.entries(TYPES).map(([value, label]) => ({ value, label })),
+  options: optionsOf(TYPES),
 }
 
 const FIELDS: Field[] = [

@@ -41,7 +41,7 @@ const WIDER = 'document.documentElement.scrollWidth > innerWidth'
 describePages('the list of sessions', () => {
   it('is searched, filtered and walked by keys, and is where it was on going back', async () => {
     const api = await newOrganization()
-    await createMany(api)
+    const { failed } = await createMany(api)
     const shown = await open(api, '#/sessions')
     const { page } = shown
     const rows = page.getByRole('main').locator('tbody tr')
@@ -49,6 +49,10 @@ describePages('the list of sessions', () => {
     await page.getByText(`${MANY + 2}`, { exact: true }).waitFor()
     await rows.filter({ hasText: 'Figures' }).getByText('Failed').waitFor()
     await rows.filter({ hasText: LONG }).getByText('The lamp is lit.').waitFor()
+    await rows
+      .filter({ hasText: LONG })
+      .getByText(/^\d.* m?s$/)
+      .waitFor()
     expect(await page.evaluate(WIDER)).toBe(false)
     expect((await rows.nth(1).boundingBox())?.height).toBeLessThan(37)
     await shown.expectAccessible()
@@ -79,6 +83,13 @@ describePages('the list of sessions', () => {
     // The list is beside the session, and the keys go on.
     const pane = page.getByRole('complementary', { name: 'List of sessions' })
     await pane.locator('[aria-current]').getByText('Session 59').waitFor()
+    const wordWidth = async () =>
+      (await pane.locator('[aria-current]').getByText('New', { exact: true }).boundingBox())?.width
+    expect(await wordWidth()).toBe(1)
+    await page.setViewportSize({ width: 1440, height: 800 })
+    expect(await wordWidth()).toBeGreaterThan(10)
+    await shown.expectAccessible()
+    await page.setViewportSize({ width: 1280, height: 800 })
     // Its message box has the focus, because it has no messages yet.
     await page.keyboard.press('Escape')
     await page.keyboard.press('j')
@@ -89,16 +100,32 @@ describePages('the list of sessions', () => {
     expect(await rows.count()).toBe(MANY + 2)
     await waitFor(async () => (await page.evaluate('scrollY')) === before, 'the place in the list')
     await waitFor(async () => (await page.evaluate('document.activeElement.textContent')) === 'Session 60', 'its row')
+
+    // A schedule's session is found among them by its words or its id.
+    await page.goto(`${api.url}/console#/schedules/new`)
+    const search = page.getByRole('searchbox', { name: 'Search sessions' })
+    const found = page.getByLabel('Session', { exact: true }).locator('option:not([value=""])')
+    for (const [words, count] of [
+      ['lighthouse', 2],
+      [failed, 1],
+    ] as const) {
+      await search.fill(words)
+      await search.press('Enter')
+      await waitFor(async () => (await found.count()) === count, `${count} sessions`)
+    }
+    await page.getByLabel('Session', { exact: true }).selectOption(failed)
+    expect(await found.allTextContents()).toEqual([expect.stringMatching(/^Figures · /)])
   })
 
   it('pins, renames and deletes by the menu of a row, and leads there and back in a narrow window', async () => {
     const api = await newOrganization()
-    const id = await createSession(api, { name: LONG }, { title: 'One', tags: ['monthly', LONG] })
+    const id = await createSession(api, { name: LONG }, { title: 'One', tags: ['monthly', LONG, 'draft'] })
     const other = await createScriptedSession(api, [{ text: 'Much was said.' }], {}, { title: 'Two' })
     await post(api, other)
     await waitUntilIdle(api, other)
     const shown = await open(api, '#/sessions', { size: 'narrow' })
     const { page } = shown
+    await page.getByText('Draft', { exact: true }).waitFor()
     const choose = async (name: string) => {
       await page.getByRole('button', { name: 'Actions for One' }).click()
       await page.getByRole('menuitem', { name }).click()

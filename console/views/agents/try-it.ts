@@ -1,6 +1,7 @@
 import type { Agent, CreateAgentRequest, LlmModelWithProvider } from 'agent-session-client'
 import { Icon } from '../../parts/icon.ts'
 import { ActionButton, Problem } from '../../parts/page.ts'
+import { DRAFT } from '../../parts/session-title.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, type RefObject, useEffect, useRef, useState, type VNode } from '../../ui.ts'
@@ -8,8 +9,6 @@ import { useDecidingKeys } from '../inbox-keys.ts'
 import { type Live, openSession } from '../session/live.ts'
 import { Turn } from '../session/turn-item.ts'
 
-/** Tag of sessions that only try something. */
-const TAG = 'draft'
 const TITLE_CHARACTERS = 100
 
 type Tried = { sessionId: string; live: Live; version: string; isKept: boolean }
@@ -48,7 +47,7 @@ export function TryIt({ agent, models, version, read }: Props): VNode {
       capabilities,
       tools,
       title: `Try: ${name.slice(0, TITLE_CHARACTERS).toWellFormed()}`,
-      tags: [TAG],
+      tags: [DRAFT],
     })
     const { draft_prompt } = await api.sessions.get({ session_id: id })
     if (draft_prompt !== system_prompt) {

@@ -1,12 +1,13 @@
 import type { Budget, CreateBudgetRequest, UpdateBudgetRequest } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
+import { optionsOf } from '../../parts/choice.ts'
 import { type Field, Form, givenOf, type Values } from '../../parts/form.ts'
 import { Page, Problem } from '../../parts/page.ts'
 import { Skeleton } from '../../parts/skeleton.ts'
 import { go, link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, useState, type VNode } from '../../ui.ts'
-import { SCOPES, scopeField } from './scopes.ts'
+import { SCOPES, scopeField, titlesOf } from './scopes.ts'
 
 type Unit = 'usd' | 'tokens'
 
@@ -16,19 +17,14 @@ const SCOPE: Field = {
   label: 'For',
   kind: 'choice',
   isRequired: true,
-  options: Object.entries(SCOPES)
-    .filter(([value]) => value !== 'turn')
-    .map(([value, { title }]) => ({ value, label: title })),
+  options: optionsOf(titlesOf(SCOPES)).filter(({ value }) => value !== 'turn'),
 }
 const UNIT: Field = {
   name: 'unit',
   label: 'Counted in',
   kind: 'choice',
   isRequired: true,
-  options: [
-    { value: 'usd', label: 'US dollars' },
-    { value: 'tokens', label: 'Tokens' },
-  ],
+  options: optionsOf({ usd: 'US dollars', tokens: 'Tokens' }),
 }
 const PERIOD: Field = {
   name: 'period',
@@ -36,21 +32,14 @@ const PERIOD: Field = {
   kind: 'choice',
   isRequired: true,
   hint: 'Days and months begin at midnight UTC.',
-  options: [
-    { value: 'month', label: 'Each month' },
-    { value: 'day', label: 'Each day' },
-    { value: 'total', label: 'In total, without an end' },
-  ],
+  options: optionsOf({ month: 'Each month', day: 'Each day', total: 'In total, without an end' }),
 }
 const ON_REACHED: Field = {
   name: 'on_reached',
   label: 'When it is reached',
   kind: 'choice',
   isRequired: true,
-  options: [
-    { value: 'stop', label: 'Stop: runs fail' },
-    { value: 'ask', label: 'Ask: runs wait until somebody raises it' },
-  ],
+  options: optionsOf({ stop: 'Stop: runs fail', ask: 'Ask: runs wait until somebody raises it' }),
 }
 
 /** Entries of the limit and the step, in the unit of the budget. */

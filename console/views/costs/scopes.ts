@@ -1,5 +1,6 @@
 import type { Budget } from 'agent-session-client'
 import { readPages } from '../../load.ts'
+import type { Option } from '../../parts/choice.ts'
 import type { Field } from '../../parts/form.ts'
 import { api, organization } from '../../service.ts'
 
@@ -15,13 +16,15 @@ export const SCOPES: Record<Scope, { title: string; read?(budget: Budget): strin
   turn: { title: 'Run', read: ({ turn_id }) => turn_id },
 }
 
-type Named = { value: string; label: string }
+/** Returns the titles of things by their names. */
+export const titlesOf = (things: Record<string, { title: string }>): Record<string, string> =>
+  Object.fromEntries(Object.entries(things).map(([key, { title }]) => [key, title]))
 
-const readUsers = async (): Promise<Named[]> => {
+const readUsers = async (): Promise<Option[]> => {
   const members = await readPages((part) => api.organizations.listMembers({ org: organization.value, ...part }))
   return members.map(({ user_id, name, email }) => ({ value: user_id, label: name ? `${name} (${email})` : email }))
 }
-const readKeys = async (): Promise<Named[]> =>
+const readKeys = async (): Promise<Option[]> =>
   (await api.auth.listApiKeys()).data.map(({ id, name }) => ({ value: id, label: name }))
 
 /** Returns the names of people and of the user's own API keys by their ids, if budgets of these scopes need them. */
@@ -35,7 +38,7 @@ export async function readScopeNames(scopes: Scope[]): Promise<Map<string, strin
 
 /** Returns the entry that names the thing of a scope. */
 export async function scopeField(scope: string): Promise<Field | undefined> {
-  const choice = (name: string, label: string, options: Named[]): Field => ({
+  const choice = (name: string, label: string, options: Option[]): Field => ({
     name,
     label,
     kind: 'choice',
@@ -50,7 +53,7 @@ export async function scopeField(scope: string): Promise<Field | undefined> {
     case 'api_key':
       return choice('api_key_id', 'API key', await readKeys())
     case 'session':
-      return { name: 'session_id', label: 'Id of the session', kind: 'text', isRequired: true }
+      return { name: 'session_id', label: 'Session', kind: 'session', isRequired: true }
     default:
       return undefined
   }

@@ -21,7 +21,6 @@ import { link } from '../../router.ts'
 import { api, isAdministrator, workflowAddress } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 import { inWords } from './cron.ts'
-import { SessionEntry } from './session-entry.ts'
 import { CronEntry, ZoneEntry } from './timing.ts'
 
 const MAX_EXECUTIONS = 100
@@ -159,8 +158,8 @@ async function fieldsFor(item: ScheduleResponse | undefined): Promise<Field[]> {
       name: 'session_id',
       path: 'target.input.session_id',
       label: 'Session',
-      kind: 'text',
-      Entry: SessionEntry,
+      kind: 'session',
+      none: 'Choose a session',
       hint: 'In place of an agent: each run is another turn of this session.',
     },
     { name: 'message', path: 'target.input.message', label: 'Message', kind: 'longtext', rows: 4 },

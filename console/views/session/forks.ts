@@ -2,11 +2,11 @@ import type { Session, SessionTree } from 'agent-session-client'
 import { useLoad } from '../../load.ts'
 import { Dialog } from '../../parts/dialog.ts'
 import { Icon } from '../../parts/icon.ts'
+import { SessionBadge, titleOf } from '../../parts/session-title.ts'
 import { Time } from '../../parts/time.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, useState, type VNode } from '../../ui.ts'
-import { SessionBadge, titleOf } from './title.ts'
 
 type Node = SessionTree['data'][number] & { depth: number }
 

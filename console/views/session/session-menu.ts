@@ -1,10 +1,10 @@
 import type { Session } from 'agent-session-client'
 import { askText } from '../../parts/dialog.ts'
 import type { MenuItem } from '../../parts/menu.ts'
+import { titleOf } from '../../parts/session-title.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { forgetSession, refreshList } from '../sessions/session-list.ts'
-import { titleOf } from './title.ts'
 
 /** Returns the address of a place in the console, for other people. */
 export const addressOfPlace = (place: string): string => `${location.href.replace(/#.*/, '')}${place}`

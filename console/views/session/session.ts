@@ -1,6 +1,7 @@
 import type { Agent, LlmModel, Session } from 'agent-session-client'
 import { isTemporary, useLoad } from '../../load.ts'
 import { Page, Problem } from '../../parts/page.ts'
+import { SessionBadge, titleOf } from '../../parts/session-title.ts'
 import { link, route } from '../../router.ts'
 import { api, readAnywhere } from '../../service.ts'
 import { computed, html, useMemo, useRef, useState, type VNode } from '../../ui.ts'
@@ -15,7 +16,6 @@ import { createDraft } from './composer.ts'
 import { factsOf, HeadActions } from './head.ts'
 import { type Live, openSession } from './live.ts'
 import type { ReadingPlace } from './reading-place.ts'
-import { SessionBadge, titleOf } from './title.ts'
 
 /** Tabs of a session besides the conversation, each at `#/sessions/<id>/<name>`. */
 const TABS = [

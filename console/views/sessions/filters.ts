@@ -1,4 +1,5 @@
 import { AgentSelect } from '../../parts/agent-select.ts'
+import { Choice } from '../../parts/choice.ts'
 import { SearchBox } from '../../parts/search-box.ts'
 import { html, type VNode } from '../../ui.ts'
 import { type Filter, STATUSES } from './session-list.ts'
@@ -17,27 +18,11 @@ export function Filters({ filter, change }: Props): VNode {
 
 export function StatusChoice({ filter, change }: Props): VNode {
   const options = Object.entries(STATUSES).map(([value, { label }]) => ({ value, label }))
-  return html`<${Choice} label="Status" all="Any status" value=${filter.status} options=${options} choose=${(status: string) => change({ ...filter, status })} />`
-}
-
-type ChoiceProps = {
-  label: string
-  /** Label of the empty choice. */
-  all: string
-  value: string
-  options: { value: string; label: string }[]
-  choose(value: string): void
-}
-
-function Choice({ label, all, value, options, choose }: ChoiceProps): VNode {
-  return html`<select class="filter" aria-label=${label} onChange=${(event: Event) => choose((event.target as HTMLSelectElement).value)}>
-    <option value="" selected=${value === ''}>${all}</option>
-    ${options.map((option) => html`<option key=${option.value} value=${option.value} selected=${option.value === value}>${option.label}</option>`)}
-  </select>`
+  return html`<${Choice} label="Status" none="Any status" value=${filter.status} options=${options} onChange=${(status: string) => change({ ...filter, status })} />`
 }
 
 /** Searches titles, messages and answers. */
 export const Search = ({ filter, change }: Props): VNode =>
-  html`<${SearchBox} text=${filter.search} label="Search sessions" maxLength=${256} onSearch=${(search: string) => change({ ...filter, search })} />`
+  html`<${SearchBox} text=${filter.search} label="Search sessions" onSearch=${(search: string) => change({ ...filter, search })} />`
 
 export const focusSearch = (): void => document.getElementById('search')?.focus()

@@ -4,17 +4,19 @@ import { useEvery } from '../../load.ts'
 import { useAgentNames } from '../../parts/agent-select.ts'
 import { commandFor } from '../../parts/command.ts'
 import { costOf } from '../../parts/cost.ts'
+import { durationOf } from '../../parts/duration.ts'
 import { Empty } from '../../parts/empty.ts'
 import { Icon } from '../../parts/icon.ts'
 import { Menu } from '../../parts/menu.ts'
 import { ActionButton, Page, Problem } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
+import { DraftBadge, SessionBadge, titleOf } from '../../parts/session-title.ts'
 import { type Column, Table } from '../../parts/table.ts'
 import { Time } from '../../parts/time.ts'
 import { go, link, route } from '../../router.ts'
+import { serviceNow } from '../../service.ts'
 import { html, useEffect, useLayoutEffect, useRef, type VNode } from '../../ui.ts'
 import { sessionItems } from '../session/session-menu.ts'
-import { SessionBadge, titleOf } from '../session/title.ts'
 import { Filters, focusSearch } from './filters.ts'
 import {
   ALL,
@@ -90,6 +92,7 @@ function Rows({ list, change }: { list: SessionList; change(filter: Filter): voi
       title: 'Agent',
       cell: ({ agent_id }) => agent_id && html`<span class="clipped" dir="auto">${nameOf(agent_id)}</span>`,
     },
+    { title: 'Duration', isNumber: true, isMinor: true, cell: lengthOf },
     {
       title: 'Cost',
       isNumber: true,
@@ -105,6 +108,13 @@ function Rows({ list, change }: { list: SessionList; change(filter: Filter): voi
   </div>`
 }
 
+/** Returns the time from the first message to the end of the last turn, or to now while a turn is unfinished. */
+function lengthOf({ status, started_at, finished_at }: Session): string {
+  if (!started_at) return ''
+  const end = status === 'idle' && finished_at ? Date.parse(finished_at) : serviceNow()
+  return durationOf(Math.max(0, end - Date.parse(started_at)))
+}
+
 /** Button that loads further sessions. */
 export function More({ list }: { list: SessionList }): VNode | false {
   return (
@@ -115,9 +125,10 @@ export function More({ list }: { list: SessionList }): VNode | false {
 
 /** Name of a session in one line, with its status and the beginning of its latest answer. */
 function Name({ session }: { session: Session }): VNode {
-  const { id, is_pinned, forked_from, output_preview } = session
+  const { id, tags, is_pinned, forked_from, output_preview } = session
   return html`<span class="session-name">
     <span class="session-status"><${SessionBadge} session=${session} /></span>
+    <${DraftBadge} tags=${tags} />
     ${is_pinned && html`<span title="Pinned"><${Icon} name="pin" /><span class="unseen">Pinned</span></span>`}
     ${forked_from && html`<span title="Fork"><${Icon} name="fork" /><span class="unseen">Fork</span></span>`}
     <a class="session-link" href=${link('sessions', id)} data-id=${id} title=${plain(titleOf(session))}>${titleOf(session)}</a>

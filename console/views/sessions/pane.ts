@@ -3,12 +3,12 @@ import { useKeys } from '../../keys.ts'
 import { Icon } from '../../parts/icon.ts'
 import { Problem } from '../../parts/page.ts'
 import { plain } from '../../parts/plain.ts'
+import { DraftBadge, SessionBadge, titleOf } from '../../parts/session-title.ts'
 import { Skeleton } from '../../parts/skeleton.ts'
 import { Time } from '../../parts/time.ts'
 import { go, link } from '../../router.ts'
 import { html, signal, useEffect, useRef, useState, type VNode } from '../../ui.ts'
 import { mayLeave } from '../../unsaved.ts'
-import { SessionBadge, titleOf } from '../session/title.ts'
 import { focusSearch, Search, StatusChoice } from './filters.ts'
 import { More, newPlace, useFollowed, useLatest } from './list.ts'
 import { type Filter, listFor, placeOf, shownFilter } from './session-list.ts'
@@ -73,6 +73,7 @@ export function Pane({ id }: { id: string }): VNode {
 const Row = ({ session, isCurrent }: { session: Session; isCurrent: boolean }): VNode => html`<li>
   <a href=${link('sessions', session.id)} aria-current=${isCurrent ? 'page' : undefined} title=${plain(titleOf(session))}>
     <${SessionBadge} session=${session} isShort />
+    <${DraftBadge} tags=${session.tags} isShort />
     <span class="pane-title" dir="auto">${titleOf(session)}</span>
     ${session.is_pinned && html`<${Icon} name="pin" />`}
     <${Time} at=${session.created_at} /></a>
