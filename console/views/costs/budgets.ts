@@ -14,6 +14,7 @@ import { Time } from '../../parts/time.ts'
 import { link } from '../../router.ts'
 import { api } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
+import { Bar } from './chart.ts'
 import { readScopeNames, SCOPES } from './scopes.ts'
 
 /** Interval between reads of the budgets. */
@@ -97,13 +98,9 @@ export function amountsOf(budget: Budget): { limit: number; spent: number; reser
 function Used({ budget }: { budget: Budget }): VNode {
   const { limit, spent, reserved, show } = amountsOf(budget)
   const unit = budget.limit_usd ? '' : ' tokens'
-  const percent = (amount: number) => `${Math.min(100, (amount / limit) * 100)}%`
   const tone = spent >= limit ? 'bad' : spent >= limit * MAX_SHARE ? 'wait' : ''
   return html`<div class="used">
-    <svg class=${`used-bar ${tone}`} width="100%" height="6" aria-hidden="true">
-      <rect class="ground" width="100%" height="6" rx="3" />
-      <rect class="reserved" width=${percent(spent + reserved)} height="6" rx="3" />
-      <rect class="spent" width=${percent(spent)} height="6" rx="3" /></svg>
+    <${Bar} part=${spent / limit} reserved=${(spent + reserved) / limit} tone=${tone} />
     <span>${show(spent)} of ${show(limit)}${unit}${reserved > 0 && `, ${show(reserved)} reserved`}</span>
     ${spent >= limit && html`<${Badge} status="reached" word="Reached" tone="bad" icon="alert" />`}
   </div>`

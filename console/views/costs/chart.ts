@@ -1,21 +1,31 @@
-import type { UsageRow } from 'agent-session-client'
+import type { Usage, UsageRow } from 'agent-session-client'
 import { costOf } from '../../parts/cost.ts'
 import { html, type VNode } from '../../ui.ts'
 import { type Day, dayOf, tokensOf } from './usage.ts'
 
+export type Measure = { title: string; read(row: UsageRow | Usage['total']): number; show(value: number): string }
+
 /** What the bars show. */
-export const MEASURES: Record<string, { title: string; read(row: UsageRow): number; show(value: number): string }> = {
+export const MEASURES: Record<'cost' | 'tokens', Measure> = {
   cost: { title: 'Cost', read: ({ cost_usd }) => Number(cost_usd), show: (usd) => costOf(`${usd}`) },
   tokens: { title: 'Tokens', read: tokensOf, show: (count) => count.toLocaleString() },
 }
+
+type BarProps = { part: number /** Part that includes what is reserved. */; reserved?: number; tone?: string }
+
+/** Bar of a part of a whole. Words beside it say the same. */
+export const Bar = ({
+  part,
+  reserved = part,
+  tone = '',
+}: BarProps): VNode => html`<svg class=${`used-bar ${tone}`} width="100%" height="6" aria-hidden="true">
+  ${Object.entries({ ground: 1, reserved, spent: part }).map(([name, of]) => html`<rect key=${name} class=${name} width=${`${Math.min(1, of) * 100}%`} height="6" rx="3" />`)}</svg>`
 
 const HEIGHT = 100
 const GAP = 0.2
 
 /** Bars for the days of a period. The table of days says the same in words. */
-export function Chart({ days, measure }: { days: Day[]; measure: string }): VNode | null {
-  const { title, read, show } = MEASURES[measure] ?? MEASURES.cost ?? {}
-  if (read === undefined || show === undefined) return null
+export function Chart({ days, measure: { title, read, show } }: { days: Day[]; measure: Measure }): VNode | null {
   const values = days.map(({ start, row }) => ({ start, value: row === undefined ? 0 : read(row) }))
   const most = Math.max(...values.map(({ value }) => value))
   const [first, last] = [values[0]?.start ?? '', values.at(-1)?.start ?? '']

@@ -7,12 +7,14 @@ import { plain } from '../../parts/plain.ts'
 import { saveFile } from '../../parts/save-file.ts'
 import { Skeleton } from '../../parts/skeleton.ts'
 import { type Column, Table } from '../../parts/table.ts'
+import { runCommand } from '../../parts/use-from-code.ts'
 import { link, route } from '../../router.ts'
 import { api, fetchBlob, isAdministrator } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 import { BudgetForm } from './budget-form.ts'
 import { Budgets } from './budgets.ts'
-import { Chart, MEASURES } from './chart.ts'
+import { Bar, Chart, MEASURES, type Measure } from './chart.ts'
+import { titlesOf } from './scopes.ts'
 import { DEFAULT_GROUPING, daysOf, GROUPINGS, PERIODS, periodOf } from './usage.ts'
 
 /** Most rows of the table, and of the CSV file. */
@@ -50,11 +52,13 @@ function Costs(): VNode {
     const path = `/v1/usage?group_by=day${groups}&from=${from}&limit=${MAX_CSV_ROWS}`
     saveFile(`costs-by-${name}-${days}-days.csv`, await fetchBlob(path, 'text/csv'))
   }
-  const measure = query.get('measure') ?? (Number(value?.total.cost_usd) > 0 ? 'cost' : 'tokens')
+  const asked = query.get('measure') ?? (Number(value?.total.cost_usd) > 0 ? 'cost' : 'tokens')
+  const measured = asked === 'tokens' ? asked : 'cost'
+  const measure = MEASURES[measured]
   return html`<${Page} title="Costs" actions=${html`<${ActionButton} icon="download" run=${save}>Save as CSV<//>`}>
     <div class="filters">
       <${Choices} label="Period" name="days" chosen=${`${days}`} options=${Object.fromEntries(PERIODS.map((some) => [`${some}`, `${some} days`]))} />
-      <${Choices} label="Chart" name="measure" chosen=${measure} options=${titlesOf(MEASURES)} />
+      <${Choices} label="Chart" name="measure" chosen=${measured} options=${titlesOf(MEASURES)} />
     </div>
     <${Problem} error=${daily.error ?? grouped.error} />
     ${value === undefined && daily.error === undefined && html`<${Skeleton} />`}
@@ -63,14 +67,11 @@ function Costs(): VNode {
     ${
       value &&
       html`<${Choices} label="Grouped by" name="by" chosen=${name} className="tabs" options=${titlesOf(GROUPINGS)} />
-      <${Rows} usage=${grouped.value} one=${one} nameOf=${nameOf} />`
+      <${Rows} usage=${grouped.value} one=${one} nameOf=${nameOf} measure=${measure} />`
     }
     <${Budgets} />
   <//>`
 }
-
-const titlesOf = (things: Record<string, { title: string }>): Record<string, string> =>
-  Object.fromEntries(Object.entries(things).map(([key, { title }]) => [key, title]))
 
 type ChoicesProps = { label: string; name: string; chosen: string; options: Record<string, string>; className?: string }
 
@@ -84,7 +85,7 @@ const Choices = ({ label, name, chosen, options, className = 'segments' }: Choic
 function Total({ usage: { total } }: { usage: Usage }): VNode {
   const { calls, unpriced_calls, input_tokens, output_tokens } = total
   return html`<dl class="totals">
-    <div><dt>Cost</dt><dd>${calls > 0 && calls === unpriced_calls ? 'unknown' : costOf(total.cost_usd)}</dd></div>
+    <div><dt>Cost</dt><dd>${costIn(total)}</dd></div>
     <div><dt>Model calls</dt><dd>${calls.toLocaleString()}</dd></div>
     <div><dt>Tokens in</dt><dd>${input_tokens.toLocaleString()}</dd></div>
     <div><dt>Tokens out</dt><dd>${output_tokens.toLocaleString()}</dd></div>
@@ -93,12 +94,17 @@ function Total({ usage: { total } }: { usage: Usage }): VNode {
 }
 
 /** A group whose calls all have an unknown price does not cost nothing. */
-const costIn = ({ calls, unpriced_calls, cost_usd }: UsageRow): string =>
+const costIn = ({ calls, unpriced_calls, cost_usd }: UsageRow | Usage['total']): string =>
   calls > 0 && calls === unpriced_calls ? 'unknown' : costOf(cost_usd)
 
-type RowsProps = { usage: Usage | undefined; one: string; nameOf(row: UsageRow): string }
+/** Part of a whole as a bar and in words. */
+const Share = ({ part }: { part: number }): VNode =>
+  html`<div class="used"><${Bar} part=${part} /><span>${part.toLocaleString(undefined, { style: 'percent' })}</span></div>`
 
-function Rows({ usage, one, nameOf }: RowsProps): VNode {
+type RowsProps = { usage: Usage | undefined; one: string; nameOf(row: UsageRow): string; measure: Measure }
+
+function Rows({ usage, one, nameOf, measure }: RowsProps): VNode {
+  const whole = usage === undefined ? 0 : measure.read(usage.total)
   const number = (name: string, read: (row: UsageRow) => number, isMinor = false): Column<UsageRow> => ({
     title: name,
     isNumber: true,
@@ -107,6 +113,10 @@ function Rows({ usage, one, nameOf }: RowsProps): VNode {
   })
   const columns: Column<UsageRow>[] = [
     { title: one, cell: (row) => html`<span class="clipped" title=${plain(nameOf(row))}>${nameOf(row)}</span>` },
+    {
+      title: `Share of ${measure.title.toLowerCase()}`,
+      cell: (row) => measure.read(row) > 0 && html`<${Share} part=${measure.read(row) / whole} />`,
+    },
     { title: 'Cost', isNumber: true, cell: costIn },
     number('Calls', ({ calls }) => calls),
     number('Tokens in', (row) => row.input_tokens),
@@ -114,7 +124,8 @@ function Rows({ usage, one, nameOf }: RowsProps): VNode {
     number('From cache', (row) => row.cache_read_tokens, true),
     number('Unpriced calls', (row) => row.unpriced_calls, true),
   ]
-  const none = html`<${Empty} icon="cost" title="No model calls yet" about="Each finished call of a model is counted here, also in runs that failed." />`
+  const none = html`<${Empty} icon="cost" title="No model calls yet" about="Each finished call of a model is counted here, also in runs that failed."
+    action=${html`<a class="button primary" href=${link('sessions', 'new')}>New session</a>`} code=${runCommand()} />`
   return html`<div class="sums"><${Table} items=${usage?.data} keyOf=${(row: UsageRow) => keyOf(row)} columns=${columns} none=${none} /></div>
     ${usage?.has_more && html`<${Quiet}>Only the first ${MAX_ROWS} rows are shown. The CSV file has up to ${MAX_CSV_ROWS.toLocaleString()}.<//>`}`
 }
