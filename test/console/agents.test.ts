@@ -22,7 +22,6 @@ describePages('agents', () => {
     await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
     await page.getByRole('button', { name: 'What are capabilities and tools?' }).click()
     await page.getByText('A capability is tools that belong together').waitFor()
-    await opened.expectAccessible()
     await page.keyboard.press('Escape')
     await page.getByLabel('File system', { exact: true }).check()
     await page.getByLabel('Calls of delete_file').selectOption('Asks first')
