@@ -78,7 +78,6 @@ describePages('a conversation', () => {
       { capabilities: [{ ref: 'test_math' }, { ref: 'session_file_system' }] },
     )
     const [one, other] = [await openSession(id, { size }), await openSession(id, { size: 'wide' })]
-    await say(one, 'What is 20 + 22?')
     const watch = async ({ page }: ConsolePage) => {
       await page.getByText('I need a tool.').waitFor()
       await page.locator('summary', { hasText: 'Write a file' }).filter({ hasText: 'Done' }).waitFor()
@@ -86,7 +85,8 @@ describePages('a conversation', () => {
       await page.getByRole('main').filter({ hasText: 'It is 42' }).filter({ hasText: 'Working…' }).waitFor()
       await page.getByText(/tokens/).waitFor()
     }
-    await Promise.all([one, other].map(watch))
+    // They watch before there is anything, because the thinking is folded once it is complete.
+    await Promise.all([...[one, other].map(watch), say(one, 'What is 20 + 22?')])
     const calls = one.page.locator('.call summary')
     for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
     await one.page.getByRole('group', { name: 'Arguments of add' }).getByText('20').waitFor()
