@@ -7,6 +7,7 @@ import {
   expectError,
   type Json,
   listEvents,
+  modelId,
   waitFor,
 } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
@@ -25,6 +26,8 @@ let names: NameServer
 let mcp: StatelessServer
 let web: Server
 let arrived: string[]
+/** JSON that `web` answers with, by paths. */
+const answers: Record<string, object> = {}
 /** Stands for the machines of a private network at all addresses of this one. */
 let port: number
 beforeAll(async () => {
@@ -32,7 +35,10 @@ beforeAll(async () => {
   mcp = await startStatelessServer('0.0.0.0')
   web = createServer((incoming, response) => {
     arrived.push(`${incoming.headers.host}${incoming.url}`)
-    response.writeHead(200, { 'content-type': 'text/plain', connection: 'close' }).end('Hello')
+    const json = answers[incoming.url ?? '']
+    const type = json === undefined ? 'text/plain' : 'application/json'
+    response.writeHead(200, { 'content-type': type, connection: 'close' })
+    response.end(json === undefined ? 'Hello' : JSON.stringify(json))
   })
   await new Promise<void>((resolve) => {
     web.listen(0, '0.0.0.0', resolve)
@@ -153,6 +159,93 @@ describe('where some private hosts are allowed', () => {
     const [result] = await callTools(service, { capabilities: [{ ref }] }, [call])
     expect(result?.error).toMatch(REFUSED)
     expect(mcp.received).toHaveLength(before)
+  })
+})
+
+describe('where a name has become private since it was checked', () => {
+  let service: TestService
+  beforeAll(async () => {
+    service = await startService({ environment: { ALLOWED_PRIVATE_HOSTS: `${LISTED}:${port}` } })
+  })
+  afterAll(() => service.stop())
+
+  const origin = (name: string) => `http://${name}:${port}`
+  const stored = async (path: string, body: object): Promise<Json> => {
+    const { status, body: made } = await call(service.url, 'POST', path, body)
+    expect({ status, made }).toMatchObject({ status: 201 })
+    return made
+  }
+
+  it('a webhook does not connect', async () => {
+    names.answer('hook.example', PUBLIC, UNLISTED)
+    const { id } = await stored('/v1/webhooks', { url: `${origin('hook.example')}/`, events: ['turn.completed'] })
+    await post(service.url, await createScriptedSession(service.url, [{ text: 'done' }]))
+    const delivery = await waitFor(async () => {
+      const [one] = (await call(service.url, 'GET', `/v1/webhooks/${id}/deliveries`)).body.data
+      return one?.error != null && one
+    }, 'an attempt')
+    expect(delivery.error).toMatch(REFUSED)
+    expect(arrived).toEqual([])
+  })
+
+  it('an image of a message is not fetched', async () => {
+    names.answer('image.example', LISTED, UNLISTED)
+    const session = await createSession(service.url, { default_model_id: await modelId(service.url, 'llmsim-echo') })
+    const send = (path: string) => {
+      const content = [{ type: 'image', url: `${origin('image.example')}${path}` }]
+      return call(service.url, 'POST', `/v1/sessions/${session}/messages?wait=60`, { message: { content } })
+    }
+    await send('/a.png')
+    expect(arrived).toHaveLength(1)
+    expect((await send('/b.png')).body.output.content[0].text).toMatch(REFUSED)
+    expect(arrived).toHaveLength(1)
+  })
+
+  it('the models of a provider are not listed', async () => {
+    names.answer('list.example', PUBLIC, UNLISTED)
+    const base_url = `${origin('list.example')}/v1`
+    const provider = { name: 'List', provider_type: 'openai_completions', base_url, api_key: 'sk-0123456789' }
+    const { id } = await stored('/v1/llm-providers', provider)
+    const answer = await call(service.url, 'POST', `/v1/llm-providers/${id}/sync-models`)
+    expect([answer.status, answer.body.error]).toEqual([502, expect.stringMatching(REFUSED)])
+    expect(arrived).toEqual([])
+  })
+
+  /** Adds an MCP server at a listed address, whose metadata name an authorization server. */
+  async function addProtected(name: string, authorization: string): Promise<Json> {
+    names.answer(name, LISTED)
+    answers['/.well-known/oauth-protected-resource/mcp'] = {
+      resource: `${origin(name)}/mcp`,
+      authorization_servers: [origin(authorization)],
+    }
+    answers['/.well-known/oauth-authorization-server'] = {
+      issuer: origin(authorization),
+      authorization_endpoint: `${origin(authorization)}/authorize`,
+      token_endpoint: `https://token.example:${port}/token`,
+      response_types_supported: ['code'],
+      code_challenge_methods_supported: ['S256'],
+    }
+    const oauth = { as: 'organization', client_id: 'ours' }
+    const { id } = await stored('/v1/mcp-servers', { name, url: `${origin(name)}/mcp`, oauth })
+    return call(service.url, 'POST', `/v1/mcp-servers/${id}/connect`)
+  }
+  const arrivedAt = (name: string) => arrived.filter((one) => one.startsWith(`${name}:`))
+
+  it('the metadata of an authorization server are not read', async () => {
+    names.answer('auth-a.example', UNLISTED)
+    const { status, body } = await addProtected('mcp-a.example', 'auth-a.example')
+    expect([status, body.error]).toEqual([502, expect.stringMatching(REFUSED)])
+    expect(arrivedAt('auth-a.example')).toEqual([])
+  })
+
+  it('a code is not exchanged for a token', async () => {
+    names.answer('auth-b.example', LISTED)
+    names.answer('token.example', UNLISTED)
+    const { body } = await addProtected('mcp-b.example', 'auth-b.example')
+    const state = new URL(body.authorization_url).searchParams.get('state')
+    const done = await call(service.url, 'GET', `/v1/mcp-sign-in/callback?code=secret&state=${state}`)
+    expect([done.status, done.body.error]).toEqual([502, expect.stringMatching(REFUSED)])
+    expect(arrivedAt('token.example')).toEqual([])
   })
 })
 
