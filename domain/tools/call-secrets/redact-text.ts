@@ -1,3 +1,4 @@
+import { decodeSigns } from './decode-signs.ts'
 import { type Hidden, MASK } from './redact-call.ts'
 
 /** Minimum length of a redacted text. A shorter one would occur in unrelated words. */
@@ -8,16 +9,17 @@ const LEFT_OUT = 'What went wrong is left out, because it may repeat secret valu
 
 /**
  * Replaces secret values, and the texts, numbers and names in them, wherever a text about their calls repeats them
- * whole.
+ * whole, also with signs written as in pages, JSON and addresses.
  */
 export function redactText(text: string, hidden: Hidden | undefined): string {
   const forms = formsOf(hidden, text.length)
   if (forms.size * text.length > MAX_SEARCHED) return LEFT_OUT
   const isSecret = new Uint8Array(text.length)
+  const decoded = decodeSigns(text)
   for (const form of forms) {
-    for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + form.length)) {
-      isSecret.fill(1, at, at + form.length)
-    }
+    for (const at of placesOf(form, text)) isSecret.fill(1, at, at + form.length)
+    if (decoded === undefined) continue
+    for (const at of placesOf(form, decoded.text)) isSecret.fill(1, decoded.place(at), decoded.place(at + form.length))
   }
   let shown = ''
   for (let at = 0; at < text.length; at++) {
@@ -26,6 +28,10 @@ export function redactText(text: string, hidden: Hidden | undefined): string {
     else if (!isSecret[at - 1]) shown += MASK
   }
   return shown
+}
+
+function* placesOf(form: string, text: string): Generator<number> {
+  for (let at = text.indexOf(form); at >= 0; at = text.indexOf(form, at + form.length)) yield at
 }
 
 /**

@@ -81,6 +81,14 @@ describe('a text about a call with secrets', () => {
     ['two that overlap', ['abcd', 'cdef'], 'xabcdefx cdef', 'x[secret]x [secret]'],
     ['two that touch', ['abcd', 'efgh'], 'abcdefgh', '[secret]'],
     ['a part of the mask', 'secret', 'a secret is secret', 'a [secret] is [secret]'],
+    ['a text in a page', 'a/b=="c', 'is a&#x2F;b&#61;&equals;&quot;c, a&#47b=="c!', 'is [secret], [secret]!'],
+    [
+      'a text as other languages write JSON',
+      '</b&c>',
+      String.raw`<\/b&c>, \u003c/b\u0026c\u003E`,
+      '[secret], [secret]',
+    ],
+    ['a text in an address', 'a b/c', '?q=a%20b%2fc&p=1', '?q=[secret]&p=1'],
     ['a short one, which stays', 'is', 'this is it', 'this is it'],
     ['nothing', '', 'this is it', 'this is it'],
   ])('does not repeat %s', (_name, value, text, expected) => {
