@@ -1,5 +1,6 @@
 import type { SessionId } from '../../../contract/kit/ids.ts'
 import type { CreateMessageRequest, InputContentPart } from '../../../contract/messages.ts'
+import { requireActiveAgent } from '../../agents/check.ts'
 import { type Actor, NO_USER } from '../../kit/actor.ts'
 import { DomainError } from '../../kit/errors.ts'
 import { asUuid, fromId } from '../../kit/ids.ts'
@@ -34,13 +35,20 @@ export async function postMessage(deps: Deps, execution: BegunExecution, signal:
 
 const unusable = (error: string): TargetResult => ({ outcome: 'failed', error, isTemporary: false, disables: true })
 
+/** Returns the session of an execution. Throws `invalid` for an archived agent, which acts only while people write to it. */
 async function findSession(
   deps: Deps,
   actor: Actor,
   { id: uuid, schedule }: BegunExecution,
   input: Partial<SessionMessageInput>,
 ): Promise<SessionId> {
-  if ('session_id' in input && input.session_id !== undefined) return asUuid(fromId(input.session_id))
+  if ('session_id' in input && input.session_id !== undefined) {
+    const id = fromId(input.session_id)
+    const where = { id, organizationId: actor.organizationId }
+    const session = await deps.db.session.findFirst({ where, select: { agentId: true } })
+    if (session?.agentId != null) await requireActiveAgent(deps, actor, asUuid(session.agentId), 'agent_id')
+    return asUuid(id)
+  }
   const agentId = 'agent_id' in input && input.agent_id !== undefined ? fromId(input.agent_id) : ''
   await createSession(deps, actor, { agent_id: asUuid(agentId), title: schedule.name }, { uuid })
   return asUuid(uuid)
