@@ -15,6 +15,8 @@ import { readTurnAnswer } from './wait.ts'
 export const MAX_DEPTH = 4
 /** Number of turns that the calls of one turn may start. */
 export const MAX_CHILDREN = 32
+/** Number of turns below the first one. Turns that ask at the same moment may pass it by as many. */
+export const MAX_FAMILY = 256
 
 /** Lets tool calls ask agents. */
 export const createChildTurns = (deps: () => Deps): ChildTurns => ({
@@ -104,6 +106,7 @@ async function startChild(deps: Deps, call: AskingCall, child: ChildTurn, messag
   if (above.some(({ agentId }) => agentId === child.agentId)) {
     throw new ToolError('The agent waits for this answer itself, so it cannot be asked.')
   }
+  await refuseLargeFamily(deps, organizationId, ancestors[0] ?? turnId)
   const counted = await db.turn.updateMany({
     where: { id: turnId, organizationId, finishedAt: null, children: { lt: MAX_CHILDREN } },
     data: { children: { increment: 1 } },
@@ -122,4 +125,15 @@ async function startChild(deps: Deps, call: AskingCall, child: ChildTurn, messag
     if (error.code === 'session_busy') throw new AwaitsTurn()
     throw error
   }
+}
+
+/** Throws `ToolError` when as many turns as may have begun below the first one, by calls of calls. */
+async function refuseLargeFamily({ db }: Deps, organizationId: string, firstId: string): Promise<void> {
+  const [row] = await db.$queryRaw<{ count: number }[]>`
+    SELECT count(*)::int FROM (
+      SELECT FROM turns WHERE ancestors IS NOT NULL AND ancestors @> ARRAY[${firstId}::uuid]
+        AND organization_id = ${organizationId}::uuid LIMIT ${MAX_FAMILY}
+    ) AS below`
+  if ((row?.count ?? 0) >= MAX_FAMILY)
+    throw new ToolError(`Agents have asked agents ${MAX_FAMILY} times for one message, which is the limit.`)
 }

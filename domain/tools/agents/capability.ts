@@ -19,12 +19,15 @@ const ID_DIGITS = 6
 export function agentCapabilities(agents: UsedAgent[]): Capability[] {
   const names = new Set<string>([ASK_USER_TOOL])
   return agents.map((agent) => {
-    const plain = `${ASKING}${slugOf(agent.name)}`
+    const plain = plainNameOf(agent.name)
     const name = names.has(plain) ? `${plain}_${agent.id.replaceAll('-', '').slice(-ID_DIGITS)}` : plain
     names.add(name)
     return agentCapability(agent, name)
   })
 }
+
+/** Returns the name of the tool that asks an agent of a name, unless another agent's tool has it. */
+export const plainNameOf = (agentName: string): string => `${ASKING}${slugOf(agentName)}`
 
 const agentCapability = (agent: UsedAgent, toolName: string): Capability => ({
   id: `agent:${agent.id}`,
@@ -56,6 +59,7 @@ const askingTool = ({ id, name, description }: UsedAgent, toolName: string): Too
   // An approval holds for this agent, whatever its name and its settings become.
   version: `${AGENT_VERSION}${id}`,
   asks: id,
+  isForeign: true,
   timeoutMs: TOOL_MS,
   mayRunAgain: true,
   run: (args, { askAgent }) => {

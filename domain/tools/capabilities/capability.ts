@@ -68,6 +68,8 @@ export type Tool = {
   version?: string
   /** Whether each call waits for approval, whatever the agent says. */
   needsApproval?: boolean
+  /** Whether strangers write its results. Text in them that only models would read is removed. */
+  isForeign?: boolean
   /** Names of the top-level properties of arguments and results whose values are secret: events hold [secret] instead of them. */
   secrets?: { arguments?: string[]; results?: string[] }
   /** Id of the agent whose turn answers the tool's calls. */
