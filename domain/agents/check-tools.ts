@@ -5,6 +5,7 @@ import { invalid } from '../kit/errors.ts'
 import { checkSchemas } from '../tools/capabilities/arguments/check.ts'
 import type { Capability } from '../tools/capabilities/capability.ts'
 import { resolveCapabilities } from '../tools/capabilities/resolve.ts'
+import { isReservedName } from '../tools/capabilities/toolset.ts'
 import { checkTaskQueues } from '../tools/task-queues/read.ts'
 
 /** Agent or session that defines tools. `known` are the organization's capabilities for the refs. */
@@ -13,8 +14,8 @@ export type ToolOwner = { what: 'agent' | 'session'; refs: AgentCapabilityConfig
 const MAX_NAMES_SHOWN = 50
 
 /**
- * Throws `invalid` for parameters that are not the JSON Schema of an object, for a `builtin` definition that names no
- * tool of its owner, and for a client tool that has a tool's name without `"replaces": true`. `before` is the owner's
+ * Throws `invalid` for parameters that are not the JSON Schema of an object, for a name of the service's own calls, for
+ * a `builtin` definition that names no tool of its owner, and for a client tool that has a tool's name without `"replaces": true`. `before` is the owner's
  * previous state: definitions that had a wrong name in it are accepted.
  */
 export async function checkTools(
@@ -80,6 +81,8 @@ function nameProblems(all: Capability[], { what, refs, known }: ToolOwner) {
   const providers = providersOf({ refs, known })
   return (tool: ToolDefinition): string | undefined => {
     const provider = providers.get(tool.name)
+    if (isReservedName(tool.name))
+      return `"${tool.name}" is the service's own name for its questions; choose another name`
     if (tool.type === 'client_side') {
       if (provider === undefined || tool.replaces) return undefined
       return `"${tool.name}" is a tool of ${provider}; choose another name, or say "replaces": true to have the client run it`

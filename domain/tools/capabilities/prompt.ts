@@ -1,3 +1,4 @@
+import { withoutHidden } from '../../../lib/hidden-text.ts'
 import type { PromptSession } from './capability.ts'
 import type { ResolvedCapability } from './resolve.ts'
 
@@ -27,9 +28,12 @@ export async function composeSessionPrompt(
   return composePrompt(base, await Promise.all(spoken))
 }
 
+/** Names of the prompt's own tags. Joiners, which some scripts need and no tag has, may stand between their letters. */
+const NAMES = ['capability', 'system-prompt'].map((name) => [...name].join('[\u200c\u200d]?'))
+const OWN_TAG = new RegExp(`<(?=[\\s\u200c\u200d/]{0,20}(?:${NAMES.join('|')})\\b)`, 'gi')
+
 /**
  * Escapes the prompt's own tags, so that text of a session or a skill cannot end its part of the prompt or begin
- * another one.
+ * another one. Characters that only hide such a tag are removed.
  */
-export const escapeTags = (text: string): string =>
-  text.replace(/<(?=\s{0,9}\/?\s{0,9}(?:capability|system-prompt)\b)/gi, '&lt;')
+export const escapeTags = (text: string): string => withoutHidden(text).replace(OWN_TAG, '&lt;')

@@ -1,4 +1,8 @@
+import { createHash } from 'node:crypto'
+import { BUDGET_TOOL } from '../../../contract/budgets.ts'
 import type { ToolDefinition, ToolPolicy } from '../../../contract/tools.ts'
+import { QUESTION_TOOL } from '../../../contract/turns.ts'
+import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { ToolSpec } from '../../models/llm/model.ts'
 import { temporalTool } from '../task-queues/temporal-tool.ts'
 import type { Tool } from './capability.ts'
@@ -42,6 +46,16 @@ export function buildToolset(
   return toolset
 }
 
+/**
+ * Returns the version of a tool that an approval is for. The service's own tools have one for each configuration: with other
+ * headers a request is another one.
+ */
+export function approvableVersion({ tool, config }: Pick<OfferedTool, 'tool' | 'config'>): string | null {
+  if (tool?.version !== undefined) return tool.version
+  if (config == null) return null
+  return `config:${createHash('sha256').update(canonicalJson(config)).digest('base64url')}`
+}
+
 /** Versions of approved tools by the tools' names. Null for a tool without. */
 export type ApprovedTools = Record<string, string | null>
 
@@ -54,7 +68,7 @@ export function approveTools(toolset: Toolset, approved: ApprovedTools): Toolset
     const offered = toolset.get(name)
     const { tool, policy } = offered ?? {}
     if (offered === undefined || tool === undefined || policy !== 'requires_approval') continue
-    if (!tool.needsApproval && (tool.version ?? null) === version) toolset.set(name, { ...offered, policy: 'auto' })
+    if (!tool.needsApproval && approvableVersion(offered) === version) toolset.set(name, { ...offered, policy: 'auto' })
   }
   return toolset
 }
@@ -67,14 +81,18 @@ function offer(definition: ToolDefinition, builtin: OfferedTool | undefined): Of
   return isClientRun(definition) ? offerClientTool(definition, builtin) : adapt(builtin, definition)
 }
 
+/** Names of the calls by which the service itself asks people. Clients show such a call without a tool's name and arguments. */
+export const isReservedName = (name: string): boolean => name === QUESTION_TOOL || name === BUDGET_TOOL
+
 /**
  * Returns the definitions that apply with these capabilities: a client's tool replaces a capability's tool only if it
- * says so, and a tool of the type temporal never does. It may have been defined before the capability had that tool.
+ * says so, and a tool of the type temporal never does. It may have been defined before the capability had that tool, or
+ * before its name was reserved.
  */
 export function withoutTakers(capabilities: ResolvedCapability[], definitions: ToolDefinition[]): ToolDefinition[] {
   const names = new Set(capabilities.flatMap(({ capability }) => capability.tools.map(({ name }) => name)))
   const mayReplace = (one: ToolDefinition) => one.type === 'builtin' || (one.type === 'client_side' && one.replaces)
-  return definitions.filter((one) => mayReplace(one) || !names.has(one.name))
+  return definitions.filter((one) => !isReservedName(one.name) && (mayReplace(one) || !names.has(one.name)))
 }
 
 /**

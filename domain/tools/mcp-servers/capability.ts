@@ -88,6 +88,7 @@ function toTool(deps: Deps, row: UsedServer, { name, tool, isAccepted }: Named):
     // Providers require both.
     parameters: { type: 'object', properties: {}, ...tool.inputSchema },
     schemaOwner: 'external',
+    isForeign: true,
     needsApproval: row.toolsPolicy === 'ask' && !isAccepted,
     timeoutMs: CALL_MS,
     mayRunAgain: tool.isReadOnly || tool.isIdempotent,

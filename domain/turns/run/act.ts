@@ -4,7 +4,7 @@ import { newUuid } from '../../kit/ids.ts'
 import type { RedactedCall } from '../../tools/call-secrets/redact-call.ts'
 import { type CheckedCall, checkArguments } from '../../tools/capabilities/arguments/check.ts'
 import type { Tool } from '../../tools/capabilities/capability.ts'
-import type { Toolset } from '../../tools/capabilities/toolset.ts'
+import { approvableVersion, type OfferedTool, type Toolset } from '../../tools/capabilities/toolset.ts'
 import { type ActPlan, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
 import type { Deps } from '../deps.ts'
 import type { TurnContext } from './turn-context.ts'
@@ -38,11 +38,15 @@ export async function beginAct(
     return { ...named, policy: 'auto', state: 'completed' }
   })
   const summaries = calls.map(({ id, name, displayName, policy }) => ({ id, name, display_name: displayName, policy }))
-  const versions = calls.map(({ name }) => context.toolset.get(name)?.tool?.version ?? null)
+  const versions = calls.map(({ name }) => plannedVersion(context.toolset.get(name)))
   const data = { tool_calls: summaries, ...(versions.some((version) => version !== null) ? { versions } : {}) }
   const began: NewEvent = { type: 'act.started', step: actStep(iteration), execId, data }
   return { events: [began, ...wrong], plan: planAct(context.toolset, calls) }
 }
+
+/** A configuration matters to approvals only. */
+const plannedVersion = (offered: OfferedTool | undefined): string | null =>
+  offered?.policy === 'requires_approval' ? approvableVersion(offered) : (offered?.tool?.version ?? null)
 
 /** Returns per call why it cannot be run, in words that help the model to correct it. Undefined for a runnable call. */
 async function findProblems(

@@ -58,7 +58,7 @@ function refusalOf(call: LoadedCall, key: QueueKey | undefined): string | undefi
   if (tool?.temporal === undefined) return GONE
   // Its workflow has the place and the limits of the tool that was planned.
   if (planned !== null && planned.version !== tool.version) return UNAPPROVED.error
-  if (policy === 'requires_approval' && !isApproved(tool, planned)) return UNAPPROVED.error
+  if (policy === 'requires_approval' && !isApproved(call)) return UNAPPROVED.error
   if (key === undefined)
     return `The task queue "${tool.temporal.taskQueue}" is not registered, or its key is unreadable.`
   const bytes = Buffer.byteLength(JSON.stringify(call.arguments))

@@ -1,4 +1,5 @@
 import type { ToolPolicy } from '../../../contract/tools.ts'
+import { withoutSmuggled } from '../../../lib/hidden-text.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
@@ -20,6 +21,7 @@ import { redactError, redactText } from '../../tools/call-secrets/redact-text.ts
 import { type Tool, type ToolContext, ToolError } from '../../tools/capabilities/capability.ts'
 import { InputRequired } from '../../tools/capabilities/questions.ts'
 import type { ToolOutput } from '../../tools/capabilities/tool-output.ts'
+import { approvableVersion } from '../../tools/capabilities/toolset.ts'
 import { openSessionSkills } from '../../tools/skills/open-session-skills.ts'
 import { type CallResult, callCompleted, callStarted } from '../calls.ts'
 import { AwaitsTurn } from '../child-turns.ts'
@@ -153,8 +155,8 @@ export const UNAPPROVED = {
 } satisfies CallResult
 
 /** Whether the user has approved the call of this very tool: it may have been replaced since it was planned. */
-export const isApproved = (tool: Tool, planned: PlannedAs | null): boolean =>
-  planned?.policy === 'requires_approval' && planned.version === (tool.version ?? null)
+export const isApproved = ({ planned, ...call }: Pick<LoadedCall, 'tool' | 'config' | 'planned'>): boolean =>
+  planned?.policy === 'requires_approval' && planned.version === approvableVersion(call)
 
 async function resultOf(
   deps: Deps,
@@ -176,7 +178,7 @@ async function resultOf(
     return { status: 'error', error }
   }
   if (call.secret !== undefined && hidden === undefined) return UNREADABLE
-  if (call.policy === 'requires_approval' && !isApproved(tool, call.planned)) return UNAPPROVED
+  if (call.policy === 'requires_approval' && !isApproved(call)) return UNAPPROVED
   if (tool.asks !== undefined && askAgent === undefined) return CANNOT_ASK_AGENTS
   const { threads, bash, mcp, tracing } = deps
   const outgoing = { ...deps.outgoing, traceparent: tracing.traceparent }
@@ -220,7 +222,10 @@ async function resultOf(
       if (error instanceof InputRequired || error instanceof AwaitsTurn) return error
       if (error instanceof WriterLost) throw new RightLost(error.outcome)
       if (error instanceof DomainError || error instanceof ToolError)
-        return { status: 'error', error: storableText(redactText(error.message, hidden).slice(0, MAX_ERROR_LENGTH)) }
+        return {
+          status: 'error',
+          error: shownOf(tool, storableText(redactText(error.message, hidden).slice(0, MAX_ERROR_LENGTH))),
+        }
       // Whether the tool has had its effect is then unknown, but another attempt finds out.
       if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw redactError(error, hidden)
       const err = redactError(error, hidden)
@@ -263,8 +268,11 @@ async function withTimeLimit(
   }
 }
 
+/** Returns a text of a tool as people and models can both read it. */
+const shownOf = ({ isForeign }: Tool, text: string): string => (isForeign ? withoutSmuggled(text) : text)
+
 function toResult(tool: Tool, { value, images = [] }: ToolOutput): CallResult {
-  const json = JSON.stringify(storableJson(value ?? null))
+  const json = shownOf(tool, JSON.stringify(storableJson(value ?? null)))
   const bytes = Buffer.byteLength(json)
   if (bytes > MAX_RESULT_BYTES) {
     return { status: 'error', error: `The result has ${bytes} bytes; at most ${MAX_RESULT_BYTES} can be given back.` }

@@ -23,6 +23,7 @@ const webFetchTool: Tool = {
     required: ['url'],
     additionalProperties: false,
   },
+  isForeign: true,
   timeoutMs: 45_000,
   mayRunAgain: true,
   async run({ url }, run) {

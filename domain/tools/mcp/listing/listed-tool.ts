@@ -1,3 +1,4 @@
+import { withoutHidden, withoutSmuggled } from '../../../../lib/hidden-text.ts'
 import { isRecord } from '../../../../lib/is-record.ts'
 import type { Discovered, ListedTool } from '../protocol/client.ts'
 import type { RedactCredentials } from '../protocol/credentials.ts'
@@ -59,22 +60,28 @@ function toListedTool(value: unknown, redact: RedactCredentials): ListedTool | {
   }
   if (!isRecord(inputSchema) || inputSchema.type !== 'object')
     return { name, reason: 'its input schema is not an object' }
-  const json = boundedJson(inputSchema, SCHEMA)
-  if (json === undefined) return { name, reason: 'its input schema has more than 32 KiB of JSON or 64 levels' }
+  const bounded = boundedJson(inputSchema, SCHEMA)
+  if (bounded === undefined) return { name, reason: 'its input schema has more than 32 KiB of JSON or 64 levels' }
   if (readHeaderParams(inputSchema) === 'invalid')
     return { name, reason: 'it wants arguments in headers (x-mcp-header) that cannot be' }
+  const json = withoutHidden(bounded) === bounded ? bounded : JSON.stringify(JSON.parse(bounded, inWords))
+  if (withoutSmuggled(json) !== json) return { name, reason: 'its input schema has text that nobody can see' }
   const annotations = isRecord(tool.annotations) ? tool.annotations : {}
   return {
     name,
     title: textUpTo(title ?? annotations.title, MAX_TITLE_BYTES),
     description: textUpTo(description, MAX_DESCRIPTION_BYTES) ?? '',
-    inputSchema,
+    inputSchema: json === bounded ? inputSchema : JSON.parse(json),
     isReadOnly: annotations.readOnlyHint === true,
     isIdempotent: annotations.idempotentHint === true,
   }
 }
 
+/** Reads the words of a schema without what people could not see. Its values go back to the server as they are. */
+const inWords = (key: string, value: unknown): unknown =>
+  typeof value === 'string' && /^(title|description)$/.test(key) ? withoutHidden(value) : value
+
 const textUpTo = (value: unknown, maxBytes: number): string | undefined =>
   typeof value === 'string' && value !== ''
-    ? cutToBytes(value, maxBytes).replaceAll('\0', '').toWellFormed()
+    ? cutToBytes(withoutHidden(value), maxBytes).replaceAll('\0', '').toWellFormed()
     : undefined

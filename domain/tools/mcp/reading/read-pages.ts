@@ -1,4 +1,5 @@
 import { ProtocolError } from '@modelcontextprotocol/client'
+import { withoutSmuggled } from '../../../../lib/hidden-text.ts'
 import { isRecord } from '../../../../lib/is-record.ts'
 import type { VisitedServer } from '../protocol/client.ts'
 import { HIDDEN } from '../protocol/credentials.ts'
@@ -62,7 +63,8 @@ export const keyOf = (value: unknown): string | undefined =>
 export const textIn = (value: unknown, maxBytes: number): string | undefined =>
   typeof value === 'string' && value !== '' ? cleaned(cutToBytes(value, maxBytes)) : undefined
 
-export const cleaned = (text: string): string => text.replaceAll('\0', '').toWellFormed()
+/** Returns a text as it can be stored, and as people see it before they post it. */
+export const cleaned = (text: string): string => withoutSmuggled(text.replaceAll('\0', '').toWellFormed())
 
 /** Reads the texts that describe an item of any list. */
 export const descriptionOf = ({ title, description }: Fields) => ({
