@@ -1,6 +1,6 @@
 import { createScriptedAgent } from '../support/agents.ts'
 import { describePages } from '../support/chromium.ts'
-import { closeBrowser, openConsole } from '../support/console.ts'
+import { closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, waitFor } from '../support/http.ts'
 import { newOrganization } from '../support/shared/service.ts'
 
@@ -12,149 +12,152 @@ const SCRIPT = [
 ]
 
 describePages('agents', () => {
-  it.each(['wide', 'narrow'] as const)('are made, used and changed by who has none, in a %s window', async (size) => {
-    const api = await newOrganization()
-    const opened = await openConsole(api.url, { size, organization: api.id })
-    const { page } = opened
-    await page.getByRole('link', { name: 'Make your own' }).click()
-    await page.getByLabel('Name', { exact: true }).fill('Writer')
-    await page.getByLabel('Prompt', { exact: true }).fill(`\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``)
-    await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
-    await page.getByRole('button', { name: 'What are capabilities and tools?' }).click()
-    await page.getByText('A capability is tools that belong together').waitFor()
-    await page.keyboard.press('Escape')
-    await page.getByLabel('File system', { exact: true }).check()
-    await page.getByLabel('Calls of delete_file').selectOption('Asks first')
-    // A choice for a tool that is no longer offered is not sent.
-    await page.getByLabel('Test: math', { exact: true }).waitFor({ state: 'detached' })
-    await page.getByLabel('Show test capabilities').check()
-    await page.getByLabel('Test: math', { exact: true }).check()
-    await page.getByLabel('Calls of add', { exact: true }).selectOption('Asks first')
-    await page.getByLabel('Test: math', { exact: true }).uncheck()
-    await page.locator('summary', { hasText: 'Client-side tools' }).click()
-    await page.getByRole('button', { name: 'Look something up' }).click()
-    const tool = page.getByRole('group', { name: 'Client tool 1' })
-    await tool.getByLabel(/^Name/).fill('ask_user')
-    await tool.getByLabel('Description').fill('Asks the user.')
-    await tool.getByLabel('Parameters').fill('{"type": "object"')
-    await page.getByRole('button', { name: 'Create' }).click()
-    await page.getByText('The parameters of ask_user are not valid JSON').waitFor()
-    await tool.getByLabel('Parameters').fill('{"type": "object"}')
-    await page.getByRole('button', { name: 'Preview' }).click()
-    const shown = page.getByRole('dialog', { name: 'What the model gets' })
-    for (const name of ['write_file', 'ask_user']) await shown.locator('summary', { hasText: name }).waitFor()
-    await opened.expectAccessible()
-    await shown.getByRole('button', { name: 'Close' }).click()
-    // The agent is tried before it exists.
-    const show = async (name: string) => {
-      if (size === 'narrow') await page.getByRole('button', { name, exact: true }).click()
-    }
-    await show('Try it')
-    await page.getByLabel('Message to try').fill('Write it.')
-    await page.keyboard.press('Enter')
-    await page.getByText('It is written.').waitFor()
-    expect((await call(api, 'GET', '/v1/agents')).body.data).toEqual([])
-    await show('Settings')
-    const tried = (await call(api, 'GET', '/v1/sessions')).body.data
-    expect(tried).toMatchObject([{ agent_id: null, title: 'Try: Writer', tags: ['draft'] }])
-    await page.getByRole('button', { name: 'Create' }).click()
-    await page.getByRole('heading', { name: 'Writer' }).waitFor()
+  it.each(looks('wide dark', 'narrow light'))(
+    'are made, used and changed by who has none, in a %s window',
+    async (look) => {
+      const api = await newOrganization()
+      const opened = await openConsole(api.url, { look, organization: api.id })
+      const { page } = opened
+      await page.getByRole('link', { name: 'Make your own' }).click()
+      await page.getByLabel('Name', { exact: true }).fill('Writer')
+      await page.getByLabel('Prompt', { exact: true }).fill(`\`\`\`llmsim\n${JSON.stringify(SCRIPT)}\n\`\`\``)
+      await page.getByLabel('Model', { exact: true }).selectOption('Simulator: script')
+      await page.getByRole('button', { name: 'What are capabilities and tools?' }).click()
+      await page.getByText('A capability is tools that belong together').waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByLabel('File system', { exact: true }).check()
+      await page.getByLabel('Calls of delete_file').selectOption('Asks first')
+      // A choice for a tool that is no longer offered is not sent.
+      await page.getByLabel('Test: math', { exact: true }).waitFor({ state: 'detached' })
+      await page.getByLabel('Show test capabilities').check()
+      await page.getByLabel('Test: math', { exact: true }).check()
+      await page.getByLabel('Calls of add', { exact: true }).selectOption('Asks first')
+      await page.getByLabel('Test: math', { exact: true }).uncheck()
+      await page.locator('summary', { hasText: 'Client-side tools' }).click()
+      await page.getByRole('button', { name: 'Look something up' }).click()
+      const tool = page.getByRole('group', { name: 'Client tool 1' })
+      await tool.getByLabel(/^Name/).fill('ask_user')
+      await tool.getByLabel('Description').fill('Asks the user.')
+      await tool.getByLabel('Parameters').fill('{"type": "object"')
+      await page.getByRole('button', { name: 'Create' }).click()
+      await page.getByText('The parameters of ask_user are not valid JSON').waitFor()
+      await tool.getByLabel('Parameters').fill('{"type": "object"}')
+      await page.getByRole('button', { name: 'Preview' }).click()
+      const shown = page.getByRole('dialog', { name: 'What the model gets' })
+      for (const name of ['write_file', 'ask_user']) await shown.locator('summary', { hasText: name }).waitFor()
+      await opened.expectAccessible()
+      await shown.getByRole('button', { name: 'Close' }).click()
+      // The agent is tried before it exists.
+      const show = async (name: string) => {
+        if (look.startsWith('narrow')) await page.getByRole('button', { name, exact: true }).click()
+      }
+      await show('Try it')
+      await page.getByLabel('Message to try').fill('Write it.')
+      await page.keyboard.press('Enter')
+      await page.getByText('It is written.').waitFor()
+      expect((await call(api, 'GET', '/v1/agents')).body.data).toEqual([])
+      await show('Settings')
+      const tried = (await call(api, 'GET', '/v1/sessions')).body.data
+      expect(tried).toMatchObject([{ agent_id: null, title: 'Try: Writer', tags: ['draft'] }])
+      await page.getByRole('button', { name: 'Create' }).click()
+      await page.getByRole('heading', { name: 'Writer' }).waitFor()
 
-    const { body } = await call(api, 'GET', '/v1/agents')
-    expect(body.data).toMatchObject([
-      {
-        name: 'Writer',
-        capabilities: [{ ref: 'session_file_system' }],
-        tools: [
-          { type: 'builtin', name: 'delete_file', policy: 'requires_approval' },
-          { type: 'client_side', name: 'ask_user', description: 'Asks the user.' },
-        ],
-      },
-    ])
-    const [agent] = body.data
-    // What only tried something is gone with its page.
-    await waitFor(async () => (await call(api, 'GET', '/v1/sessions')).body.total === 0, 'no session to be left')
-    await page.getByRole('button', { name: 'Start a session' }).click()
-    await page.getByLabel('Message', { exact: true }).fill('Write it.')
-    await page.keyboard.press('Enter')
-    await page.getByText('It is written.').waitFor()
-    await page.getByRole('link', { name: 'Files' }).click()
-    await page.getByRole('link', { name: 'hello.txt' }).click()
-    await page.getByText('Hello from the agent').waitFor()
+      const { body } = await call(api, 'GET', '/v1/agents')
+      expect(body.data).toMatchObject([
+        {
+          name: 'Writer',
+          capabilities: [{ ref: 'session_file_system' }],
+          tools: [
+            { type: 'builtin', name: 'delete_file', policy: 'requires_approval' },
+            { type: 'client_side', name: 'ask_user', description: 'Asks the user.' },
+          ],
+        },
+      ])
+      const [agent] = body.data
+      // What only tried something is gone with its page.
+      await waitFor(async () => (await call(api, 'GET', '/v1/sessions')).body.total === 0, 'no session to be left')
+      await page.getByRole('button', { name: 'Start a session' }).click()
+      await page.getByLabel('Message', { exact: true }).fill('Write it.')
+      await page.keyboard.press('Enter')
+      await page.getByText('It is written.').waitFor()
+      await page.getByRole('link', { name: 'Files' }).click()
+      await page.getByRole('link', { name: 'hello.txt' }).click()
+      await page.getByText('Hello from the agent').waitFor()
 
-    const goTo = async (name: string) => {
-      if (size === 'narrow') await page.getByRole('button', { name: 'Menu', exact: true }).click()
-      await page.getByRole('navigation', { name: 'Console' }).getByRole('link', { name, exact: true }).click()
-    }
-    await goTo('Agents')
-    await page.getByRole('link', { name: 'Writer' }).click()
-    // Another program changes what this form does not.
-    await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Changed elsewhere' })
-    await page.getByLabel('Tags').fill('one\ntwo')
-    // What was entered is not lost by a wrong click.
-    const questions: string[] = []
-    let isAllowed = false
-    page.on('dialog', (dialog) => {
-      questions.push(dialog.message())
-      return isAllowed ? dialog.accept() : dialog.dismiss()
-    })
-    // The console goes back through the history, which takes a moment.
-    const isBack = () => page.waitForURL((url) => url.hash === form)
-    const form = new URL(page.url()).hash
-    await goTo('Sessions')
-    await waitFor(async () => questions.length === 1, 'the question')
-    await isBack()
-    await page.evaluate('history.back()')
-    await waitFor(async () => questions.length === 2, 'the second question')
-    await isBack()
-    expect(await page.getByLabel('Tags').inputValue()).toBe('one\ntwo')
-    await page.getByRole('button', { name: 'Start a session' }).click()
-    const leaving = page.getByRole('dialog', { name: /^Leave without saving/ })
-    await leaving.getByRole('button', { name: 'Cancel' }).click()
-    await leaving.waitFor({ state: 'detached' })
-    isAllowed = true
-    await page.evaluate('history.back()')
-    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
-    await page.evaluate('history.forward()')
-    await page.getByRole('heading', { name: 'Writer' }).waitFor()
-    expect(questions).toEqual(Array(3).fill(expect.stringMatching(/^Leave without saving/)))
-    await page.getByLabel('Tags').fill('one\ntwo')
-    // What is entered during a save stays unsaved.
-    const answer = Promise.withResolvers<void>()
-    await page.route(`**/v1/agents/${agent.id}`, async (route) => {
-      await answer.promise
-      await route.continue()
-    })
-    await page.getByRole('button', { name: 'Save', exact: true }).click()
-    await page.getByLabel('Tags').fill('one\ntwo\nthree')
-    answer.resolve()
-    await page.getByRole('button', { name: 'Save', exact: true, disabled: false }).waitFor()
-    await page.unroute(`**/v1/agents/${agent.id}`)
-    isAllowed = false
-    await goTo('Sessions')
-    await waitFor(async () => questions.length === 4, 'the question after a save')
-    await isBack()
-    isAllowed = true
-    const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)
-    expect(changed.body).toMatchObject({ description: 'Changed elsewhere', tags: ['one', 'two'], tools: agent.tools })
-    // What is emptied is empty, also where an update takes null for "not given".
-    await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Two\nlines' })
-    await page.reload()
-    await page.getByLabel('Tags').fill('')
-    await page.getByLabel('Model', { exact: true }).selectOption({ index: 0 })
-    await page.getByRole('button', { name: 'Save', exact: true }).click()
-    await page.getByText('Saved.').waitFor()
-    const emptied = await call(api, 'GET', `/v1/agents/${agent.id}`)
-    const { capabilities, tools } = agent
-    const kept = { description: 'Two\nlines', capabilities, tools }
-    expect(emptied.body).toMatchObject({ ...kept, default_model_id: null, tags: [] })
-    opened.expectNoComplaints()
-    await opened.close()
-  })
+      const goTo = async (name: string) => {
+        if (look.startsWith('narrow')) await page.getByRole('button', { name: 'Menu', exact: true }).click()
+        await page.getByRole('navigation', { name: 'Console' }).getByRole('link', { name, exact: true }).click()
+      }
+      await goTo('Agents')
+      await page.getByRole('link', { name: 'Writer' }).click()
+      // Another program changes what this form does not.
+      await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Changed elsewhere' })
+      await page.getByLabel('Tags').fill('one\ntwo')
+      // What was entered is not lost by a wrong click.
+      const questions: string[] = []
+      let isAllowed = false
+      page.on('dialog', (dialog) => {
+        questions.push(dialog.message())
+        return isAllowed ? dialog.accept() : dialog.dismiss()
+      })
+      // The console goes back through the history, which takes a moment.
+      const isBack = () => page.waitForURL((url) => url.hash === form)
+      const form = new URL(page.url()).hash
+      await goTo('Sessions')
+      await waitFor(async () => questions.length === 1, 'the question')
+      await isBack()
+      await page.evaluate('history.back()')
+      await waitFor(async () => questions.length === 2, 'the second question')
+      await isBack()
+      expect(await page.getByLabel('Tags').inputValue()).toBe('one\ntwo')
+      await page.getByRole('button', { name: 'Start a session' }).click()
+      const leaving = page.getByRole('dialog', { name: /^Leave without saving/ })
+      await leaving.getByRole('button', { name: 'Cancel' }).click()
+      await leaving.waitFor({ state: 'detached' })
+      isAllowed = true
+      await page.evaluate('history.back()')
+      await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
+      await page.evaluate('history.forward()')
+      await page.getByRole('heading', { name: 'Writer' }).waitFor()
+      expect(questions).toEqual(Array(3).fill(expect.stringMatching(/^Leave without saving/)))
+      await page.getByLabel('Tags').fill('one\ntwo')
+      // What is entered during a save stays unsaved.
+      const answer = Promise.withResolvers<void>()
+      await page.route(`**/v1/agents/${agent.id}`, async (route) => {
+        await answer.promise
+        await route.continue()
+      })
+      await page.getByRole('button', { name: 'Save', exact: true }).click()
+      await page.getByLabel('Tags').fill('one\ntwo\nthree')
+      answer.resolve()
+      await page.getByRole('button', { name: 'Save', exact: true, disabled: false }).waitFor()
+      await page.unroute(`**/v1/agents/${agent.id}`)
+      isAllowed = false
+      await goTo('Sessions')
+      await waitFor(async () => questions.length === 4, 'the question after a save')
+      await isBack()
+      isAllowed = true
+      const changed = await call(api, 'GET', `/v1/agents/${agent.id}`)
+      expect(changed.body).toMatchObject({ description: 'Changed elsewhere', tags: ['one', 'two'], tools: agent.tools })
+      // What is emptied is empty, also where an update takes null for "not given".
+      await call(api, 'PATCH', `/v1/agents/${agent.id}`, { description: 'Two\nlines' })
+      await page.reload()
+      await page.getByLabel('Tags').fill('')
+      await page.getByLabel('Model', { exact: true }).selectOption({ index: 0 })
+      await page.getByRole('button', { name: 'Save', exact: true }).click()
+      await page.getByText('Saved.').waitFor()
+      const emptied = await call(api, 'GET', `/v1/agents/${agent.id}`)
+      const { capabilities, tools } = agent
+      const kept = { description: 'Two\nlines', capabilities, tools }
+      expect(emptied.body).toMatchObject({ ...kept, default_model_id: null, tags: [] })
+      opened.expectNoComplaints()
+      await opened.close()
+    },
+  )
 
   it('begin with an example, which writes a file without any provider', async () => {
     const api = await newOrganization()
-    const opened = await openConsole(api.url, { size: 'narrow', organization: api.id })
+    const opened = await openConsole(api.url, { look: 'narrow dark', organization: api.id })
     const { page } = opened
     await page.getByText('A simulated model is the default.').waitFor()
     await opened.expectAccessible()
@@ -179,7 +182,12 @@ describePages('agents', () => {
         tools: [GUARDED],
       })
     }
-    const opened = await openConsole(api.url, { organization: api.id, at: '#/agents', isNew: true })
+    const opened = await openConsole(api.url, {
+      look: 'middle dark',
+      organization: api.id,
+      at: '#/agents',
+      isNew: true,
+    })
     const { page } = opened
     const names = page.getByRole('rowheader')
     await page.getByText('Painter').waitFor()

@@ -1,5 +1,5 @@
 import { describePages } from '../support/chromium.ts'
-import { closeBrowser, openConsole } from '../support/console.ts'
+import { closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, createScriptedSession, waitUntilIdle } from '../support/http.ts'
 import { newOrganization } from '../support/shared/service.ts'
 import { post } from '../support/turns.ts'
@@ -30,7 +30,7 @@ const STEPS = [
 ]
 
 describePages('what a session holds', () => {
-  it.each(['wide', 'narrow'] as const)('is seen and changed in a %s window', async (size) => {
+  it.each(looks('wide dark', 'narrow light'))('is seen and changed in a %s window', async (look) => {
     const api = await newOrganization()
     const id = await createScriptedSession(api, STEPS, { capabilities: CAPABILITIES })
     await post(api, id)
@@ -38,7 +38,7 @@ describePages('what a session holds', () => {
     const failed = events.filter(({ type, data }) => type === 'tool.completed' && data.status !== 'success')
     expect(failed.map(({ data }) => data.error ?? data.result)).toEqual([])
 
-    const opened = await openConsole(api.url, { size, organization: api.id, at: `#/sessions/${id}/files`, isNew: true })
+    const opened = await openConsole(api.url, { look, organization: api.id, at: `#/sessions/${id}/files`, isNew: true })
     const { page } = opened
     await page.getByRole('button', { name: 'Contents of src' }).click()
     await page.getByRole('link', { name: 'a.txt' }).waitFor()

@@ -4,7 +4,7 @@ import { brotliCompress } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { ADMIN, ADMIN_MODE, createApiKey, logInUser } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
-import { type ConsolePage, closeBrowser, openPage } from '../support/console.ts'
+import { type ConsolePage, closeBrowser, type Look, looks, openPage } from '../support/console.ts'
 import { type EmbedSite, startEmbedSite } from '../support/embed-page.ts'
 import { startFaultyProxy } from '../support/faulty-proxy.ts'
 import {
@@ -55,11 +55,11 @@ async function createAgent(steps: object[], fields: object = {}, target: Target 
   return (await call(target, 'GET', `/v1/sessions/${session}`)).body.agent_id
 }
 
-type Options = { url?: string; size?: 'wide' | 'narrow'; session?: string }
+type Options = { url?: string; look?: Look; session?: string }
 
-async function openChat(agent: string, { url = service.url, size, session }: Options = {}): Promise<ConsolePage> {
+async function openChat(agent: string, { url = service.url, look, session }: Options = {}): Promise<ConsolePage> {
   const address = site.pageOf(url, { agent, heading: 'Help', ...(session && { session }) })
-  const shown = await openPage(address, size ? { size } : {})
+  const shown = await openPage(address, look ? { look } : {})
   opened.push(shown)
   return shown
 }
@@ -83,36 +83,39 @@ async function sessionOf(page: Page): Promise<string> {
 }
 
 describePages('the element <agent-chat>, in a page of another origin with a strict policy', () => {
-  it.each(['wide', 'narrow'] as const)('shows thinking, tools and text as they come, in a %s window', async (size) => {
-    const steps = [
-      { thinking: 'I need a tool.', text: 'One moment.', tool_calls: [{ name: 'add', arguments: { a: 20, b: 22 } }] },
-      { text: `It is **42**, as \`add\` says. ${'And more. '.repeat(30)}`, tokens_per_second: 60 },
-    ]
-    const shown = await openChat(await createAgent(steps, { capabilities: [{ ref: 'test_math' }] }), { size })
-    const { page } = shown
-    await shown.expectAccessible()
-    await say(page, 'What is 20 + 22?')
-    await page.locator('strong', { hasText: '42' }).waitFor()
-    await page.getByText('Working…').waitFor()
-    await isStill(page)
-    await page.locator('summary', { hasText: 'Thinking' }).click()
-    await page.getByText('I need a tool.').waitFor()
-    await page.locator('summary', { hasText: 'done' }).click()
-    await page.getByText('"a": 20').waitFor()
-    await page.getByText('"result": 42').waitFor()
-    await shown.expectAccessible()
-    expect((await textOf(page)).split('And more.')).toHaveLength(31)
-    expect(await heard(page)).toEqual([
-      { type: 'session', id: await sessionOf(page) },
-      { type: 'answer', text: expect.stringContaining('It is **42**') },
-    ])
-    await press(page, 'New chat')
-    expect(await textOf(page)).toBe('')
-    expect(await page.evaluate('document.activeElement.shadowRoot.activeElement.localName')).toBe('textarea')
-    await say(page, 'Again')
-    await page.getByText('One moment.').waitFor()
-    expect((await heard(page)).filter(({ type }) => type === 'session')).toHaveLength(2)
-  })
+  it.each(looks('wide dark', 'narrow light'))(
+    'shows thinking, tools and text as they come, in a %s window',
+    async (look) => {
+      const steps = [
+        { thinking: 'I need a tool.', text: 'One moment.', tool_calls: [{ name: 'add', arguments: { a: 20, b: 22 } }] },
+        { text: `It is **42**, as \`add\` says. ${'And more. '.repeat(30)}`, tokens_per_second: 60 },
+      ]
+      const shown = await openChat(await createAgent(steps, { capabilities: [{ ref: 'test_math' }] }), { look })
+      const { page } = shown
+      await shown.expectAccessible()
+      await say(page, 'What is 20 + 22?')
+      await page.locator('strong', { hasText: '42' }).waitFor()
+      await page.getByText('Working…').waitFor()
+      await isStill(page)
+      await page.locator('summary', { hasText: 'Thinking' }).click()
+      await page.getByText('I need a tool.').waitFor()
+      await page.locator('summary', { hasText: 'done' }).click()
+      await page.getByText('"a": 20').waitFor()
+      await page.getByText('"result": 42').waitFor()
+      await shown.expectAccessible()
+      expect((await textOf(page)).split('And more.')).toHaveLength(31)
+      expect(await heard(page)).toEqual([
+        { type: 'session', id: await sessionOf(page) },
+        { type: 'answer', text: expect.stringContaining('It is **42**') },
+      ])
+      await press(page, 'New chat')
+      expect(await textOf(page)).toBe('')
+      expect(await page.evaluate('document.activeElement.shadowRoot.activeElement.localName')).toBe('textarea')
+      await say(page, 'Again')
+      await page.getByText('One moment.').waitFor()
+      expect((await heard(page)).filter(({ type }) => type === 'session')).toHaveLength(2)
+    },
+  )
 
   it('asks for approval, and again after a reload', async () => {
     const calls = ['add', 'multiply'].map((name) => ({ id: name, name, arguments: { a: 6, b: 7 } }))
@@ -145,7 +148,7 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
   it('answers and declines the questions of a tool', async () => {
     const calls = [{ id: 'a', name: 'elicit', arguments: { times: 2 } }]
     const agent = await createAgent([{ tool_calls: calls }, { text: 'Done.' }], { capabilities: [{ ref: 'lab' }] })
-    const shown = await openChat(agent, { size: 'narrow' })
+    const shown = await openChat(agent, { look: 'narrow dark' })
     const { page } = shown
     await say(page, 'Ask me.')
     await page.getByLabel('name', { exact: true }).fill('Ada')

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describePages } from '../support/chromium.ts'
-import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
+import { type ConsolePage, closeBrowser, type Look, openConsole } from '../support/console.ts'
 import { call, createSession, type Json } from '../support/http.ts'
 import { type ListServer, openaiList, startListServer } from '../support/list-server.ts'
 import { startService, type TestService } from '../support/service.ts'
@@ -26,8 +26,8 @@ afterAll(async () => {
   await closeBrowser()
 })
 
-async function open(at: string): Promise<void> {
-  opened = await openConsole(service.url, { at })
+async function open(at: string, look: Look): Promise<void> {
+  opened = await openConsole(service.url, { at, look })
   page = opened.page
 }
 
@@ -37,7 +37,7 @@ const list = async (path: string): Promise<Json[]> => (await call(service.url, '
 
 describePages('everywhere in the console', () => {
   it('one goes anywhere by the palette and by keys', async () => {
-    await open('#/schedules')
+    await open('#/schedules', 'wide light')
     await page.getByRole('button', { name: 'Search' }).waitFor()
     await page.keyboard.press('Control+k')
     await option('Paint the wall').waitFor()
@@ -85,7 +85,7 @@ describePages('everywhere in the console', () => {
       else response.writeHead(401).end('{"error":{"message":"No such key"}}')
     }
     const before = (await list('/v1/llm-providers')).length
-    await open('#/llm-providers/new')
+    await open('#/llm-providers/new', 'narrow dark')
     await page.getByLabel('API key').fill('sk-wrong-wrong')
     await page.getByLabel('Base URL').fill(provider.baseUrl)
     await page.getByRole('button', { name: 'Test and save' }).click()
@@ -112,7 +112,7 @@ describePages('everywhere in the console', () => {
   })
 
   it('a schedule is made of words, and its run is a click away', async () => {
-    await open('#/schedules/new')
+    await open('#/schedules/new', 'middle light')
     await page.getByLabel('Name', { exact: true }).fill('Weekly')
     await page.getByLabel('Repeats').selectOption('Every week')
     await page.getByLabel('On', { exact: true }).selectOption('Friday')

@@ -1,5 +1,5 @@
 import { describePages } from '../support/chromium.ts'
-import { closeBrowser, openConsole } from '../support/console.ts'
+import { closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { giveTools } from '../support/mcp-tools.ts'
@@ -159,10 +159,10 @@ describePages('the keyboard', () => {
 })
 
 describePages('MCP servers', () => {
-  it.each(['wide', 'narrow'] as const)('are made, changed and deleted in a %s window', async (size) => {
-    const opened = await openConsole(api.url, { size, organization: api.id })
+  it.each(looks('middle dark', 'narrow light'))('are made, changed and deleted in a %s window', async (look) => {
+    const opened = await openConsole(api.url, { look, organization: api.id })
     const { page, expectNoComplaints, expectAccessible } = opened
-    if (size === 'narrow') await page.getByRole('button', { name: 'Menu' }).click()
+    if (look.startsWith('narrow')) await page.getByRole('button', { name: 'Menu' }).click()
     await page.getByRole('link', { name: 'MCP servers' }).click()
     await expectAccessible()
     await page.getByRole('link', { name: 'New MCP server' }).click()
@@ -228,7 +228,7 @@ describePages('the sign-in at an MCP server', () => {
 })
 
 describePages('names that somebody chose', () => {
-  it.each(['wide', 'narrow'] as const)('break, and turn no text, in a %s window', async (size) => {
+  it.each(looks('middle light', 'narrow dark'))('break, and turn no text, in a %s window', async (look) => {
     const api = await newOrganization()
     const name = `report\u202efdp.exe-${'long'.repeat(35)}`
     const long = 'word'.repeat(60)
@@ -249,7 +249,7 @@ describePages('names that somebody chose', () => {
     await make('/v1/skills', { skill_md: `---\nname: notes\ndescription: ${name} ${long}\n---\nWrite.` })
     const target = { type: 'workflow', name: 'session_message', input: { agent_id: agent, message: 'Hi' } }
     const schedule = await make('/v1/durable/schedules', { name, cron_expression: '0 8 * * *', target })
-    const { page, expectNoComplaints, close } = await openConsole(api.url, { size, organization: api.id })
+    const { page, expectNoComplaints, close } = await openConsole(api.url, { look, organization: api.id })
     const questions: string[] = []
     const dialog = page.getByRole('dialog')
     const places = [

@@ -1,5 +1,5 @@
 import { describePages } from '../support/chromium.ts'
-import { closeBrowser, openConsole } from '../support/console.ts'
+import { closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, createScriptedSession, listEvents, waitFor, waitUntilIdle } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 import { clientTool, guardedTool, postAndAsk, submit } from '../support/turns.ts'
@@ -7,9 +7,9 @@ import { clientTool, guardedTool, postAndAsk, submit } from '../support/turns.ts
 afterAll(closeBrowser)
 
 describePages('the inbox', () => {
-  it.each(['wide', 'narrow'] as const)(
+  it.each(looks('wide light', 'narrow dark'))(
     'has what waits in all sessions, longest waiting first, in a %s window',
-    async (size) => {
+    async (look) => {
       const api = await newOrganization()
       const ask = (question: string) => [
         { text: `I ask: ${question}`, tool_calls: [{ name: 'ask_user', arguments: { question } }] },
@@ -20,7 +20,7 @@ describePages('the inbox', () => {
       const [door, roof] = [await create('Which colour?', 'The door'), await create('<b>Slate</b>?', 'The roof')]
       const { pending_tool_calls } = await postAndAsk(api, door)
       await postAndAsk(api, roof)
-      const opened = await openConsole(api.url, { size, organization: api.id, at: '#/inbox' })
+      const opened = await openConsole(api.url, { look, organization: api.id, at: '#/inbox' })
       const { page } = opened
       const titles = page.getByRole('main').getByRole('heading', { level: 2 })
       await page.getByText('I ask: Which colour?').waitFor()
@@ -92,7 +92,7 @@ describePages('the inbox', () => {
     })
     await call(api, 'POST', `/v1/sessions/${id}/fs/notes.md`, { content: 'kept\nold\n' })
     await postAndAsk(api, id)
-    const opened = await openConsole(api.url, { organization: api.id, at: '#/inbox', size: 'narrow' })
+    const opened = await openConsole(api.url, { organization: api.id, at: '#/inbox', look: 'narrow light' })
     const { page } = opened
     await page.getByText('I add a line.').waitFor()
     await page.locator('.line.added').waitFor()

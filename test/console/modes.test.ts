@@ -1,8 +1,7 @@
 import type { Page } from 'playwright-core'
 import { ADMIN, ADMIN_MODE, addOwnOrganization, newPassword, registerUser } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
-import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
-import { isSoak } from '../support/counts.ts'
+import { type ConsolePage, closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, createSession } from '../support/http.ts'
 import { withService } from '../support/service.ts'
 import { sharedService } from '../support/shared/service.ts'
@@ -169,18 +168,14 @@ async function tour(opened: ConsolePage): Promise<void> {
 
 const LIMIT_MS = 90_000
 
-/** Every run has each mode and each size of window once, a soak run all combinations. */
-const BOTH = ['wide', 'narrow'] as const
-const SIZES = isSoak ? { full: BOTH, admin: BOTH } : { full: ['wide'] as const, admin: ['narrow'] as const }
-
 describePages('all of the console', () => {
-  it.each(SIZES.full)(
+  it.each(looks('wide dark'))(
     'is for who signs in in mode full, in a %s window',
-    async (size) => {
+    async (look) => {
       const { url } = await sharedService('full')
       const user = await registerUser(url)
       await addOwnOrganization(url, user)
-      const opened = await openConsole(url, { size })
+      const opened = await openConsole(url, { look })
       await signIn(opened.page, user)
       await opened.page.getByLabel('Organization').selectOption('Own')
       await tour(opened)
@@ -191,11 +186,11 @@ describePages('all of the console', () => {
     LIMIT_MS,
   )
 
-  it.each(SIZES.admin)(
+  it.each(looks('narrow light'))(
     'is for the administrator in mode admin, in a %s window',
-    async (size) => {
+    async (look) => {
       await withService({ environment: ADMIN_MODE }, async ({ url }) => {
-        const opened = await openConsole(url, { size })
+        const opened = await openConsole(url, { look })
         await signIn(opened.page, ADMIN)
         await tour(opened)
         await opened.page.getByRole('row', { name: 'Workers' }).getByRole('cell', { name: /^\d+$/ }).waitFor()

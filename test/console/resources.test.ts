@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core'
 import { describePages } from '../support/chromium.ts'
-import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
+import { type ConsolePage, closeBrowser, type Look, openConsole } from '../support/console.ts'
 import { call, createSession, type Json, waitFor, waitUntilIdle } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
 
@@ -18,8 +18,8 @@ afterEach(async () => {
 })
 afterAll(closeBrowser)
 
-async function open(at: string, size: 'wide' | 'narrow' = 'wide', organization = api.id) {
-  opened = await openConsole(api.url, { size, organization, at })
+async function open(at: string, look: Look = 'middle light', organization = api.id) {
+  opened = await openConsole(api.url, { look, organization, at })
   page = opened.page
 }
 
@@ -40,7 +40,7 @@ async function fill(values: Record<string, string>, action: string): Promise<voi
 describePages('the places of the console', () => {
   it('have schedules, which run, are paused, changed and deleted', async () => {
     const session = await createSession(api)
-    await open('#/schedules/new', 'narrow')
+    await open('#/schedules/new', 'narrow light')
     await fill({ Name: 'Daily', 'Cron expression': 'every day', Session: session, Message: 'Any news?' }, 'Create')
     await page
       .getByRole('alert')
@@ -79,7 +79,7 @@ describePages('the places of the console', () => {
   })
 
   it('have providers and models, whose keys are never shown', async () => {
-    await open('#/llm-providers/new')
+    await open('#/llm-providers/new', 'middle dark')
     const values = {
       Name: 'Own',
       Type: 'openai',
@@ -122,7 +122,7 @@ describePages('the places of the console', () => {
   })
 
   it('have skills, with a text to begin with', async () => {
-    await open('#/skills/new', 'narrow')
+    await open('#/skills/new', 'narrow dark')
     await button('Create').click()
     await page.getByRole('link', { name: 'release-notes' }).click()
     await fill({ 'SKILL.md': '---\nname: notes\ndescription: Notes.\n---\nWrite.', Status: 'disabled' }, 'Save')
@@ -135,7 +135,7 @@ describePages('the places of the console', () => {
   })
 
   it('have members and invitations, whose links are shown once', async () => {
-    await open('#/members')
+    await open('#/members', 'wide light')
     await page.getByRole('cell', { name: 'owner' }).waitFor()
     // Without sign-in there is one user, who cannot leave.
     expect(await button('Leave the organization').count()).toBe(0)
@@ -157,7 +157,7 @@ describePages('the places of the console', () => {
   })
 
   it('include organizations, and show one of them', async () => {
-    await open(`#/organizations/${api.id}`, 'narrow')
+    await open(`#/organizations/${api.id}`, 'narrow light')
     await fill({ Name: `Renamed ${api.id}` }, 'Save')
     await page.getByText('Saved.').waitFor()
     expect((await call(api, 'GET', `/v1/orgs/${api.id}`)).body.name).toBe(`Renamed ${api.id}`)
@@ -178,7 +178,7 @@ describePages('the places of the console', () => {
   })
 
   it('have the health of the service, live', async () => {
-    await open('#/health', 'wide', DEFAULT_ORGANIZATION)
+    await open('#/health', 'wide dark', DEFAULT_ORGANIZATION)
     await page.getByRole('row', { name: 'Workers' }).getByRole('cell', { name: /^\d+$/ }).waitFor()
     const chart = page.getByRole('img', { name: /^The last .* minute/ })
     await chart.or(page.getByText('Nothing has run since this page was opened')).waitFor()

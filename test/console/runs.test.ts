@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Locator, Page } from 'playwright-core'
 import { registerUser } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
-import { type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
+import { type ConsolePage, closeBrowser, type Look, looks, openConsole } from '../support/console.ts'
 import { call, createScriptedSession, type Json, waitUntilIdle } from '../support/http.ts'
 import { newOrganization, type Organization, sharedService } from '../support/shared/service.ts'
 import { MUTE, post } from '../support/turns.ts'
@@ -24,8 +24,8 @@ afterEach(async () => {
   await opened.close()
 })
 
-async function open(at: string, size: 'wide' | 'narrow' = 'wide', isNew = false): Promise<void> {
-  opened = await openConsole(api.url, { size, organization: api.id, at, isNew })
+async function open(at: string, look: Look = 'middle light', isNew = false): Promise<void> {
+  opened = await openConsole(api.url, { look, organization: api.id, at, isNew })
   page = opened.page
 }
 
@@ -42,17 +42,16 @@ const row = (text: string): Locator => page.getByRole('row').filter({ hasText: t
 const rows = (): Promise<string[]> => page.locator('tbody th').allTextContents()
 
 describePages('runs', () => {
-  it.each(['wide', 'narrow'] as const)('are filtered, followed and stopped in a %s window', async (size) => {
+  it.each(looks('wide light', 'narrow dark'))('are filtered, followed and stopped in a %s window', async (look) => {
     await run('Count the ships', adds(1, 'Three.'), MATHS)
     await run('Count the x'.padEnd(240, 'x'), FAILS, { name: 'n'.repeat(240) })
     await run('Watch the door', [MUTE])
     const roof = await run('Watch the roof', [MUTE])
     await post(api, roof, 'Watch the cellar')
-    await open('#/runs', size)
+    await open('#/runs', look)
     await link('All 5').waitFor()
     await row('Count the ships').getByText('Completed').waitFor()
     expect(await rows()).toHaveLength(5)
-    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
     await opened.expectAccessible()
 
     await link('Failed 1').click()
@@ -114,10 +113,10 @@ describePages('runs', () => {
     await row('Third').waitFor()
   })
 
-  it.each(['wide', 'narrow'] as const)('run again, and are compared, in a %s window', async (size) => {
+  it.each(looks('wide dark', 'narrow light'))('run again, and are compared, in a %s window', async (look) => {
     const ships = await run('Count the ships', adds(1, 'Three ships today.'), MATHS)
     const boats = await run('Count the boats', adds(5, 'Seven boats today.'), MATHS)
-    await open('#/runs', size)
+    await open('#/runs', look)
     await opened.choose('Count the ships', 'Compare with…')
     await page.getByText('Comparing “Count the ships”').waitFor()
     await opened.expectAccessible()
@@ -132,7 +131,7 @@ describePages('runs', () => {
     await tools.getByText('only here').waitFor()
     await page.getByRole('row', { name: 'Model llmsim-script llmsim-script' }).waitFor()
     const [left, right] = [await answer('A').boundingBox(), await answer('B').boundingBox()]
-    expect(left?.y === right?.y).toBe(size === 'wide')
+    expect(left?.y === right?.y).toBe(!look.startsWith('narrow'))
     await opened.expectAccessible()
 
     await link('Runs').last().click()
@@ -157,9 +156,9 @@ const USAGE = `
 )
 
 describePages('costs', () => {
-  it.each(['wide', 'narrow'] as const)('are summed, saved and limited in a %s window', async (size) => {
+  it.each(looks('middle dark', 'narrow light'))('are summed, saved and limited in a %s window', async (look) => {
     await api.query(USAGE, [api.uuid])
-    await open('#/costs?days=7', size, true)
+    await open('#/costs?days=7', look, true)
     await page.getByRole('img', { name: /^Cost by day .* at most \$1\.50/ }).waitFor()
     await page.getByText('The price of 2 calls is unknown').waitFor()
     await link(/^Models$/)
@@ -199,7 +198,6 @@ describePages('costs', () => {
     await page.getByLabel('When it is reached').selectOption('ask')
     await page.getByRole('button', { name: 'Save' }).click()
     await row('$0 of $4.00').getByText('Asks to raise it').waitFor()
-    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
     await opened.choose('Agent', 'Delete')
     await opened.agree('Delete')
     await page.getByText('No budgets yet').waitFor()

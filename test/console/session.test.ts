@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describePages } from '../support/chromium.ts'
-import { type ConsoleOptions, type ConsolePage, closeBrowser, openConsole } from '../support/console.ts'
+import { type ConsoleOptions, type ConsolePage, closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, createScriptedSession, createSession, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
 import { paste } from '../support/paste.ts'
 import { killProcesses, startApiProcess } from '../support/process.ts'
@@ -60,50 +60,53 @@ const PAINT = {
 const FROM_END = 'Math.floor(document.documentElement.scrollHeight - innerHeight - document.documentElement.scrollTop)'
 
 describePages('a conversation', () => {
-  it.each(['wide', 'narrow'] as const)('shows thinking, tools and text as they come, in a %s window', async (size) => {
-    const id = await createScriptedSession(
-      api,
-      [
-        {
-          thinking: 'I need a tool. '.repeat(10),
-          text: 'One moment.',
-          tool_calls: [
-            { name: 'add', arguments: { a: 20, b: 22 } },
-            { name: 'write_file', arguments: { path: '/sum.md', content: 'The sum\nis **42**.' } },
-          ],
-          tokens_per_second: 30,
-        },
-        { text: 'It is **42**, as `add` says. '.repeat(20), tokens_per_second: 40 },
-      ],
-      { capabilities: [{ ref: 'test_math' }, { ref: 'session_file_system' }] },
-    )
-    const [one, other] = [await openSession(id, { size }), await openSession(id, { size: 'wide' })]
-    const watch = async ({ page }: ConsolePage) => {
-      await page.getByText('I need a tool.').waitFor()
-      await page.locator('summary', { hasText: 'Write a file' }).filter({ hasText: 'Done' }).waitFor()
-      // It still grows.
-      await page.getByRole('main').filter({ hasText: 'It is 42' }).filter({ hasText: 'Working…' }).waitFor()
-      await page.getByText(/tokens/).waitFor()
-    }
-    // They watch before there is anything, because the thinking is folded once it is complete.
-    await Promise.all([...[one, other].map(watch), say(one, 'What is 20 + 22?')])
-    const calls = one.page.locator('.call summary')
-    for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
-    await one.page.getByRole('group', { name: 'Arguments of add' }).getByText('20').waitFor()
-    await one.page.getByRole('group', { name: 'Arguments of write_file' }).getByText('is **42**.').waitFor()
-    await one.expectAccessible()
-    for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
-    // A closed call keeps its content for a moment, hidden.
-    const written = one.page.getByRole('group', { name: 'Arguments of write_file', includeHidden: true })
-    await written.waitFor({ state: 'detached' })
-    expect(await textOf(one)).toBe(await textOf(other))
-    await other.page.reload()
-    await other.page.getByText(/tokens/).waitFor()
-    expect(await textOf(other)).toBe(await textOf(one))
-    // The file of a call is a link.
-    await other.page.getByRole('link', { name: '/sum.md' }).click()
-    await other.page.getByText('is **42**.').waitFor()
-  })
+  it.each(looks('wide dark', 'narrow light'))(
+    'shows thinking, tools and text as they come, in a %s window',
+    async (look) => {
+      const id = await createScriptedSession(
+        api,
+        [
+          {
+            thinking: 'I need a tool. '.repeat(10),
+            text: 'One moment.',
+            tool_calls: [
+              { name: 'add', arguments: { a: 20, b: 22 } },
+              { name: 'write_file', arguments: { path: '/sum.md', content: 'The sum\nis **42**.' } },
+            ],
+            tokens_per_second: 30,
+          },
+          { text: 'It is **42**, as `add` says. '.repeat(20), tokens_per_second: 40 },
+        ],
+        { capabilities: [{ ref: 'test_math' }, { ref: 'session_file_system' }] },
+      )
+      const [one, other] = [await openSession(id, { look }), await openSession(id)]
+      const watch = async ({ page }: ConsolePage) => {
+        await page.getByText('I need a tool.').waitFor()
+        await page.locator('summary', { hasText: 'Write a file' }).filter({ hasText: 'Done' }).waitFor()
+        // It still grows.
+        await page.getByRole('main').filter({ hasText: 'It is 42' }).filter({ hasText: 'Working…' }).waitFor()
+        await page.getByText(/tokens/).waitFor()
+      }
+      // They watch before there is anything, because the thinking is folded once it is complete.
+      await Promise.all([...[one, other].map(watch), say(one, 'What is 20 + 22?')])
+      const calls = one.page.locator('.call summary')
+      for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
+      await one.page.getByRole('group', { name: 'Arguments of add' }).getByText('20').waitFor()
+      await one.page.getByRole('group', { name: 'Arguments of write_file' }).getByText('is **42**.').waitFor()
+      await one.expectAccessible()
+      for (const call of await calls.all()) await call.getByText(/^(Add|Write a file)$/).click()
+      // A closed call keeps its content for a moment, hidden.
+      const written = one.page.getByRole('group', { name: 'Arguments of write_file', includeHidden: true })
+      await written.waitFor({ state: 'detached' })
+      expect(await textOf(one)).toBe(await textOf(other))
+      await other.page.reload()
+      await other.page.getByText(/tokens/).waitFor()
+      expect(await textOf(other)).toBe(await textOf(one))
+      // The file of a call is a link.
+      await other.page.getByRole('link', { name: '/sum.md' }).click()
+      await other.page.getByText('is **42**.').waitFor()
+    },
+  )
 
   it('shows an attempt that is made again once', async () => {
     const text = 'The first half of the answer, and the second half of it.'
@@ -130,7 +133,7 @@ describePages('a conversation', () => {
       ],
       { capabilities: [{ ref: 'test_math' }], tools: [clientTool('ask_user'), guardedTool('multiply')] },
     )
-    const [one, other] = [await openSession(id), await openSession(id, { size: 'narrow' })]
+    const [one, other] = [await openSession(id), await openSession(id, { look: 'narrow dark' })]
     await say(one, 'Paint it.')
     for (const { page } of [one, other]) {
       const question = page.getByRole('group', { name: 'Which <b>colour</b>?' })
@@ -220,7 +223,7 @@ describePages('a conversation', () => {
     const id = await createScriptedSession(api, [{ tool_calls: calls }, { text: 'Done.' }], {
       capabilities: [{ ref: 'lab' }, { ref: 'ask_user' }],
     })
-    const shown = await openSession(id, { size: 'narrow' })
+    const shown = await openSession(id, { look: 'narrow dark' })
     const { page } = shown
     await say(shown, 'Ask me.')
     await page.getByText('Who are you?').waitFor()

@@ -36,13 +36,11 @@ async function createMany(api: Organization): Promise<{ failed: string; answered
   return { failed, answered }
 }
 
-const WIDER = 'document.documentElement.scrollWidth > innerWidth'
-
 describePages('the list of sessions', () => {
   it('is searched, filtered and walked by keys, and is where it was on going back', async () => {
     const api = await newOrganization()
     const { failed } = await createMany(api)
-    const shown = await open(api, '#/sessions')
+    const shown = await open(api, '#/sessions', { look: 'wide dark' })
     const { page } = shown
     const rows = page.getByRole('main').locator('tbody tr')
     await rows.nth(MANY - 20).waitFor()
@@ -53,7 +51,6 @@ describePages('the list of sessions', () => {
       .filter({ hasText: LONG })
       .getByText(/^\d.* m?s$/)
       .waitFor()
-    expect(await page.evaluate(WIDER)).toBe(false)
     expect((await rows.nth(1).boundingBox())?.height).toBeLessThan(37)
     await shown.expectAccessible()
 
@@ -123,7 +120,7 @@ describePages('the list of sessions', () => {
     const other = await createScriptedSession(api, [{ text: 'Much was said.' }], {}, { title: 'Two' })
     await post(api, other)
     await waitUntilIdle(api, other)
-    const shown = await open(api, '#/sessions', { size: 'narrow' })
+    const shown = await open(api, '#/sessions', { look: 'narrow light' })
     const { page } = shown
     await page.getByText('Draft', { exact: true }).waitFor()
     const choose = async (name: string) => {
@@ -138,7 +135,6 @@ describePages('the list of sessions', () => {
     await page.getByRole('link', { name: 'One more' }).click()
     await page.getByRole('heading', { name: 'One more', level: 1 }).waitFor()
     await page.getByRole('link', { name: 'monthly' }).waitFor()
-    expect(await page.evaluate(WIDER)).toBe(false)
     // The box for messages is at the end of the window.
     const box = await page.getByRole('button', { name: 'Send' }).boundingBox()
     expect(box?.y).toBeGreaterThan(750)
@@ -173,7 +169,6 @@ describePages('the list of sessions', () => {
     await page.getByRole('link', { name: 'New session' }).click()
     await page.getByRole('searchbox', { name: 'Search agents' }).fill('clerk')
     await page.getByLabel('Agent', { exact: true }).selectOption('Clerk')
-    expect(await page.evaluate(WIDER)).toBe(false)
     await shown.expectAccessible()
     await page.getByLabel('Title').fill('Accounts')
     await page.getByRole('button', { name: 'Start' }).click()
@@ -191,7 +186,7 @@ describePages('a turn', () => {
       await post(api, id, text)
       await waitUntilIdle(api, id)
     }
-    const shown = await open(api, `#/sessions/${id}`, { size: 'narrow' })
+    const shown = await open(api, `#/sessions/${id}`, { look: 'narrow dark' })
     const { page } = shown
     await page.getByRole('link', { name: 'Check the provider' }).waitFor()
     await shown.expectAccessible()

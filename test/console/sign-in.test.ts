@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { Locator, Page } from 'playwright-core'
 import { ADMIN, ADMIN_MODE, addOwnOrganization, FULL_MODE, logInUser, newPassword } from '../support/auth.ts'
 import { describePages } from '../support/chromium.ts'
-import { closeBrowser, openConsole } from '../support/console.ts'
+import { closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, createSession } from '../support/http.ts'
 import { withService } from '../support/service.ts'
 import { sharedService } from '../support/shared/service.ts'
@@ -24,10 +24,10 @@ async function withMenu(page: Page, look: () => Promise<unknown>): Promise<void>
 }
 
 describePages('signing in', () => {
-  it.each(['wide', 'narrow'] as const)('works with a password in mode full, in a %s window', async (size) => {
+  it.each(looks('wide light', 'narrow dark'))('works with a password in mode full, in a %s window', async (look) => {
     const { url } = await sharedService('full')
-    const [email, password] = [`person-${size}-${Date.now()}@example.com`, newPassword()]
-    const opened = await openConsole(url, { size, at: '#/api-keys' })
+    const [email, password] = [`person-${Date.now()}@example.com`, newPassword()]
+    const opened = await openConsole(url, { look, at: '#/api-keys' })
     const { page } = opened
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await opened.expectAccessible()

@@ -1,5 +1,5 @@
 import { describePages } from '../support/chromium.ts'
-import { closeBrowser, openConsole } from '../support/console.ts'
+import { closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, createScriptedSession, waitFor, waitUntilIdle } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { killProcesses } from '../support/process.ts'
@@ -29,67 +29,71 @@ const AGENT = {
 }
 
 describePages('the timeline of a turn', () => {
-  it.each(['wide', 'narrow'] as const)('grows, and leads to the events of each span, in a %s window', async (size) => {
-    const api = await newOrganization()
-    const id = await createScriptedSession(api, STEPS, AGENT)
-    // Instructions of a file are in the prompt that is sent, and not in what is composed later.
-    if (size === 'narrow') await call(api, 'POST', `/v1/sessions/${id}/fs/AGENTS.md`, { content: 'Add slowly.' })
-    const turn = await postAndAsk(api, id)
-    const opened = await openConsole(api.url, { size, organization: api.id, at: `#/sessions/${id}` })
-    const { page } = opened
-    await page.getByRole('link', { name: 'Timeline' }).click()
-    const spans = page.getByRole('list', { name: 'Spans of the turn' }).getByRole('link')
-    await page.getByRole('link', { name: /^ask_user: answer .* so far/ }).waitFor()
-    expect(await spans.count()).toBe(9)
-    const head = page.locator('.turn-head')
-    await head.getByText('Waiting for you').waitFor()
-    for (const { id: callId, kind } of turn.pending_tool_calls) {
-      await submit(api, id, [{ tool_call_id: callId, result: kind === 'approval' ? { approved: true } : 'blue' }])
-    }
-    await head.getByText('Completed').waitFor()
-    const names = (await spans.locator('.name').allTextContents()).map((name) => name.trim())
-    expect(names).toEqual([
-      ...['Turn', 'Queue', 'llmsim-script', 'Model call', 'Attempt 2'],
-      ...['Tools', 'Add', 'ask_user: answer', 'Multiply: approval', 'Multiply'],
-      'llmsim-script',
-    ])
-    expect(await page.getByText('so far').count()).toBe(0)
-    await page.getByRole('link', { name: /^Turn .* tokens · \$0/ }).waitFor()
-    await page.getByRole('link', { name: /^Model .*, failed/ }).click()
-    await page.getByRole('heading', { name: 'Model call' }).waitFor()
-    await page.getByText('overloaded').first().waitFor()
+  it.each(looks('wide light', 'narrow dark'))(
+    'grows, and leads to the events of each span, in a %s window',
+    async (look) => {
+      const api = await newOrganization()
+      const id = await createScriptedSession(api, STEPS, AGENT)
+      // Instructions of a file are in the prompt that is sent, and not in what is composed later.
+      if (look.startsWith('narrow'))
+        await call(api, 'POST', `/v1/sessions/${id}/fs/AGENTS.md`, { content: 'Add slowly.' })
+      const turn = await postAndAsk(api, id)
+      const opened = await openConsole(api.url, { look, organization: api.id, at: `#/sessions/${id}` })
+      const { page } = opened
+      await page.getByRole('link', { name: 'Timeline' }).click()
+      const spans = page.getByRole('list', { name: 'Spans of the turn' }).getByRole('link')
+      await page.getByRole('link', { name: /^ask_user: answer .* so far/ }).waitFor()
+      expect(await spans.count()).toBe(9)
+      const head = page.locator('.turn-head')
+      await head.getByText('Waiting for you').waitFor()
+      for (const { id: callId, kind } of turn.pending_tool_calls) {
+        await submit(api, id, [{ tool_call_id: callId, result: kind === 'approval' ? { approved: true } : 'blue' }])
+      }
+      await head.getByText('Completed').waitFor()
+      const names = (await spans.locator('.name').allTextContents()).map((name) => name.trim())
+      expect(names).toEqual([
+        ...['Turn', 'Queue', 'llmsim-script', 'Model call', 'Attempt 2'],
+        ...['Tools', 'Add', 'ask_user: answer', 'Multiply: approval', 'Multiply'],
+        'llmsim-script',
+      ])
+      expect(await page.getByText('so far').count()).toBe(0)
+      await page.getByRole('link', { name: /^Turn .* tokens · \$0/ }).waitFor()
+      await page.getByRole('link', { name: /^Model .*, failed/ }).click()
+      await page.getByRole('heading', { name: 'Model call' }).waitFor()
+      await page.getByText('overloaded').first().waitFor()
 
-    // The input of the last call, by role, with what it had read before folded.
-    await spans.last().click()
-    const chosen = page.getByRole('region', { name: 'Chosen span' })
-    await chosen.getByText('One moment.').waitFor()
-    await chosen.getByText('1 earlier message').click()
-    await chosen
-      .getByRole('listitem')
-      .filter({ hasText: /^\s*User\s*Go/ })
-      .waitFor()
-    await chosen.getByText('System prompt', { exact: true }).click()
-    await chosen.getByText('Play the script.').waitFor()
-    await chosen.getByText(size === 'wide' ? 'As it was sent.' : 'It is not what was sent').waitFor()
-    expect(await chosen.getByRole('term').allTextContents()).toEqual(
-      expect.arrayContaining(['Tokens in', 'First token']),
-    )
-    await chosen.locator('.markdown').getByText('Done.').waitFor()
-    await opened.expectAccessible()
+      // The input of the last call, by role, with what it had read before folded.
+      await spans.last().click()
+      const chosen = page.getByRole('region', { name: 'Chosen span' })
+      await chosen.getByText('One moment.').waitFor()
+      await chosen.getByText('1 earlier message').click()
+      await chosen
+        .getByRole('listitem')
+        .filter({ hasText: /^\s*User\s*Go/ })
+        .waitFor()
+      await chosen.getByText('System prompt', { exact: true }).click()
+      await chosen.getByText('Play the script.').waitFor()
+      await chosen.getByText(look.startsWith('narrow') ? 'It is not what was sent' : 'As it was sent.').waitFor()
+      expect(await chosen.getByRole('term').allTextContents()).toEqual(
+        expect.arrayContaining(['Tokens in', 'First token']),
+      )
+      await chosen.locator('.markdown').getByText('Done.').waitFor()
+      await opened.expectAccessible()
 
-    await page.getByRole('link', { name: /^Multiply \d/ }).focus()
-    await page.keyboard.press('Enter')
-    await chosen.getByRole('group', { name: 'Result of multiply' }).getByText('6').waitFor()
-    await chosen.getByRole('button', { name: 'JSON' }).click()
-    await page.getByText(/tool\.completed$/).click()
-    await page.getByText('"success": true').waitFor()
-    // The address names the span.
-    await page.reload()
-    await page.getByRole('heading', { name: 'Multiply' }).waitFor()
-    await waitUntilIdle(api, id)
-    opened.expectNoComplaints()
-    await opened.close()
-  })
+      await page.getByRole('link', { name: /^Multiply \d/ }).focus()
+      await page.keyboard.press('Enter')
+      await chosen.getByRole('group', { name: 'Result of multiply' }).getByText('6').waitFor()
+      await chosen.getByRole('button', { name: 'JSON' }).click()
+      await page.getByText(/tool\.completed$/).click()
+      await page.getByText('"success": true').waitFor()
+      // The address names the span.
+      await page.reload()
+      await page.getByRole('heading', { name: 'Multiply' }).waitFor()
+      await waitUntilIdle(api, id)
+      opened.expectNoComplaints()
+      await opened.close()
+    },
+  )
 
   it('shows an attempt that died with its worker, the gap, and who went on, as the conversation does', async () => {
     await withService({ worker: false }, async (service) => {
@@ -97,7 +101,7 @@ describePages('the timeline of a turn', () => {
       const id = await createScriptedSession(service.url, [
         { text: 'one two three four five six', tokens_per_second: 4 },
       ])
-      const opened = await openConsole(service.url, { at: `#/sessions/${id}` })
+      const opened = await openConsole(service.url, { look: 'middle dark', at: `#/sessions/${id}` })
       const { page } = opened
       await page.getByRole('textbox', { name: 'Message' }).fill('Count')
       await page.keyboard.press('Enter')

@@ -3,17 +3,36 @@ import { createRequire } from 'node:module'
 import type { AxeResults } from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { startBrowser } from '../../dev/chromium.ts'
+import { isSoak } from './counts.ts'
+import { expectRoom } from './layout.ts'
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 /** WCAG 2.2 AA, and what axe counts as good practice. */
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
-const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } }
+/** Rules whose findings change with the colours and the width. */
+const RULES_OF_LOOKS = ['color-contrast', 'target-size', 'scrollable-region-focusable']
+/** Windows: of a large screen, of a notebook and of a phone. */
+const SIZES = {
+  wide: { width: 1440, height: 900 },
+  middle: { width: 1280, height: 800 },
+  narrow: { width: 390, height: 844 },
+}
+
+const THEMES = ['light', 'dark'] as const
+type Size = keyof typeof SIZES
+type Theme = (typeof THEMES)[number]
+/** A window and its colours. */
+export type Look = `${Size} ${Theme}`
+
+/** Looks in which a path is walked: some of the six, so that the paths have all of them, or all in a soak run. */
+export const looks = (...some: Look[]): Look[] =>
+  isSoak ? Object.keys(SIZES).flatMap((size) => THEMES.map((theme) => `${size as Size} ${theme}` as const)) : some
 
 export type ConsolePage = {
   page: Page
   /** Throws if the page complained: an error in its script, or something that its Content-Security-Policy forbids. */
   expectNoComplaints(): void
-  /** Throws if axe finds violations of WCAG 2.2 AA on the page. */
+  /** Throws if axe finds violations of WCAG 2.2 AA on the page, in either theme, or something has no room in any window. */
   expectAccessible(): Promise<void>
   /** Agrees to the question that the page asks, by the name of its button. Returns the question. */
   agree(action: string): Promise<string>
@@ -24,8 +43,7 @@ export type ConsolePage = {
 }
 
 export type ConsoleOptions = {
-  /** A narrow window is dark, a wide one is light. */
-  size?: keyof typeof SIZES
+  look?: Look
   /** Place in the console, such as `#/agents`. */
   at?: string
   /** Id of the organization to show, for a user with several. */
@@ -51,12 +69,13 @@ export async function openConsole(url: string, options: ConsoleOptions = {}): Pr
 /** Opens a page in a browser that has not been there before. `prepare` runs first. */
 export async function openPage(
   address: string,
-  { size = 'wide', isNew = false }: Pick<ConsoleOptions, 'size' | 'isNew'> = {},
+  { look = 'middle light', isNew = false }: Pick<ConsoleOptions, 'look' | 'isNew'> = {},
   prepare: (page: Page) => Promise<void> = async () => {},
 ): Promise<ConsolePage> {
   const page = (isNew ? undefined : idle.pop()) ?? (await newPage())
-  await page.setViewportSize(SIZES[size])
-  await page.emulateMedia({ colorScheme: size === 'narrow' ? 'dark' : 'light' })
+  const [size, colorScheme] = partsOf(look)
+  await page.setViewportSize(size)
+  await page.emulateMedia({ colorScheme })
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('console', (message) => {
@@ -69,7 +88,7 @@ export async function openPage(
   return {
     page,
     expectNoComplaints: () => expect(complaints).toEqual([]),
-    expectAccessible: () => expectAccessible(page),
+    expectAccessible: () => expectAccessible(page, colorScheme),
     agree: async (action) => {
       const dialog = page.getByRole('dialog')
       const question = (await dialog.getByRole('heading').textContent()) ?? ''
@@ -104,13 +123,48 @@ async function leave(page: Page): Promise<void> {
   await page.mouse.move(0, 0)
 }
 
-async function expectAccessible(page: Page): Promise<void> {
+const partsOf = (look: Look) => {
+  const [size, theme] = look.split(' ') as [Size, Theme]
+  return [SIZES[size], theme] as const
+}
+
+/** Looks at the page as it is, then in the third window, and then in the window and the theme that differ most. */
+async function expectAccessible(page: Page, theme: Theme): Promise<void> {
+  const size = page.viewportSize() ?? SIZES.middle
+  await expectNoViolations(page, RULES)
+  await expectRoom(page)
+  const far = size.width < SIZES.middle.width ? SIZES.wide : SIZES.narrow
+  const third = Object.values(SIZES).find(({ width }) => width !== size.width && width !== far.width)
+  await page.setViewportSize(third ?? SIZES.middle)
+  await expectRoom(page)
+  await page.setViewportSize(far)
+  await page.emulateMedia({ colorScheme: theme === 'dark' ? 'light' : 'dark' })
+  await expectRoom(page)
+  await expectNoViolations(page, RULES_OF_LOOKS)
+  await page.emulateMedia({ colorScheme: theme })
+  await page.setViewportSize(size)
+}
+
+/** Throws if something on the page has no room in one of the windows. */
+export async function expectRoomInAllWindows(page: Page): Promise<void> {
+  const size = page.viewportSize() ?? SIZES.middle
+  for (const other of Object.values(SIZES)) {
+    await page.setViewportSize(other)
+    await expectRoom(page)
+  }
+  await page.setViewportSize(size)
+}
+
+async function expectNoViolations(page: Page, runOnly: string[]): Promise<void> {
   if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(await readFile(AXE, 'utf8'))
-  const violations = await page.evaluate(async (tags) => {
-    const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }
-    const results = await axe.run({ runOnly: tags })
-    return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
-  }, RULES)
+  const violations = await page.evaluate(
+    async (options) => {
+      const { axe } = globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } }
+      const results = await axe.run(options)
+      return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`)
+    },
+    { runOnly, resultTypes: ['violations'], preload: false, selectors: false, elementRef: false },
+  )
   expect(violations).toEqual([])
 }
 
