@@ -5,6 +5,7 @@ import { Questions } from './parts/dialog.ts'
 import { Lazy, Loading } from './parts/lazy.ts'
 import { Notices } from './parts/notice.ts'
 import { Page, Problem, Quiet } from './parts/page.ts'
+import { Again } from './parts/skeleton.ts'
 import { PLACES, type Place } from './places.ts'
 import { go, link, route } from './router.ts'
 import { identify, organization, user } from './service.ts'
@@ -36,7 +37,7 @@ function Starting({ error }: { error: unknown }): VNode {
   const [first = START] = route.value.path
   const title = PLACES.find(({ path }) => path === first)?.title ?? 'Console'
   return html`<div class="frame"><${Skip} /><${Navigation} current=${first} />
-    ${error === undefined ? html`<${Loading} title=${title} />` : html`<${Page} title=${title}><${Problem} error=${error} /><//>`}</div>`
+    ${error === undefined ? html`<${Loading} title=${title} />` : html`<${Page} title=${title}><${Problem} error=${error} /><${Again} /><//>`}</div>`
 }
 
 function Frame(): VNode {

@@ -56,9 +56,13 @@ export async function readSite(options: ConsoleOptions): Promise<Site> {
 
 const addressOf = (name: string): string => `./console/files/${name}`
 
+/** Time after which a page that has not begun says so. A slow line still loads it. */
+const LATE_MS = 10_000
+
 /**
- * Loads the chunks of the view that the address names together with the main script, applies the chosen theme before
- * anything is drawn, and shows a message when the main script does not load.
+ * Loads the chunks of the view that the address names together with the main script, and applies the chosen theme before
+ * anything is drawn. Shows a message when the main script or the style does not load, or comes late: then it no longer
+ * keeps the page from being drawn. It runs before both are requested.
  */
 const bootScript = ({ views }: Manifest): string => `const views = ${JSON.stringify(views)}
 const [, place = 'agents', id] = location.hash.split(/[/?]/)
@@ -66,11 +70,25 @@ const chunksOf = (view) => Object.hasOwn(views, view) ? views[view] : []
 for (const name of [...chunksOf(place), ...(id ? chunksOf(place.replace(/s$/, '')) : [])])
   document.head.append(Object.assign(document.createElement('link'), { rel: 'modulepreload', href: './console/files/' + name }))
 ${APPLY_THEME}
-const boot = document.getElementById('boot')
+const say = (sentence) => {
+  const boot = document.getElementById('boot')
+  if (!boot) return
+  boot.querySelector('p').textContent = sentence
+  boot.querySelector('button').onclick = () => location.reload()
+  boot.hidden = false
+}
+const late = setTimeout(() => {
+  say('Loading takes longer than usual.')
+  const style = document.querySelector('[rel=stylesheet]')
+  if (style && !style.sheet) style.replaceWith(style.cloneNode())
+}, ${LATE_MS})
 addEventListener('error', ({ target }) => {
-  if (target === window || target.type === 'module') boot.hidden = false
-}, true)
-boot.querySelector('button').addEventListener('click', () => location.reload())`
+  // The rules before the break would count as the style.
+  if (target.rel === 'stylesheet') target.remove()
+  else if (target !== window && target.type !== 'module') return
+  clearTimeout(late)
+  say('The console could not be loaded.')
+}, true)`
 
 function page({ style, main, shared }: Manifest, boot: string, icons: string, options: ConsoleOptions): string {
   const preloads = shared.map((name) => `<link rel="modulepreload" href="${addressOf(name)}">`)
@@ -82,15 +100,15 @@ function page({ style, main, shared }: Manifest, boot: string, icons: string, op
 <meta name="color-scheme" content="light dark">
 <meta name="service" content="${escapeAttribute(JSON.stringify(options))}">
 <title>Console</title>
+<script>${boot}</script>
 <link rel="icon" href="favicon.ico">
 <link rel="stylesheet" href="${addressOf(style)}">
 <script type="module" src="${addressOf(main)}"></script>
 ${preloads.join('\n')}
 </head>
 <body><noscript>The console needs JavaScript.</noscript>
-${icons}
-<main id="boot" hidden><h1>Console</h1><p class="problem" role="alert">The console could not be loaded.</p><button type="button">Try again</button></main>
-<script>${boot}</script></body>
+<main id="boot" hidden><h1>Console</h1><p class="problem" role="alert"></p><button type="button">Try again</button></main>
+${icons}</body>
 </html>
 `
 }

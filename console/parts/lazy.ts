@@ -1,6 +1,6 @@
 import { html, useEffect, useState, type VNode } from '../ui.ts'
 import { Page } from './page.ts'
-import { Skeleton } from './skeleton.ts'
+import { Again, Skeleton } from './skeleton.ts'
 
 /** Page of a view that is still loading. Its title is not a heading, because the view's heading takes the focus. */
 export const Loading = ({ title }: { title: string }): VNode =>
@@ -29,6 +29,6 @@ export function Lazy({ title, load, ...props }: { title: string; load: Load }): 
   if (!isLost) return html`<${Loading} title=${title} />`
   return html`<${Page} title=${title}>
     <p class="problem" role="alert">This page could not be loaded.</p>
-    <button type="button" onClick=${() => location.reload()}>Try again</button>
+    <${Again} />
   <//>`
 }

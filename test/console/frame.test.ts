@@ -1,6 +1,8 @@
+import type { Route } from 'playwright-core'
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, looks, openConsole } from '../support/console.ts'
-import { call } from '../support/http.ts'
+import { startFaultyProxy } from '../support/faulty-proxy.ts'
+import { addressOf, call, waitFor } from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { giveTools } from '../support/mcp-tools.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
@@ -96,30 +98,63 @@ describePages('the checks of these tests', () => {
   })
 })
 
+const [LOST, LATE] = ['The console could not be loaded.', 'Loading takes longer than usual.']
+/** Requests whose answers break off midway or come late, and the sentence about it. */
+const LOSSES: [path: string, fault: 'cut' | 'late', sentence: string][] = [
+  ['/main-', 'cut', LOST],
+  ['/style-', 'cut', LOST],
+  ['/skills-', 'cut', 'This page could not be loaded.'],
+  ['/v1/auth/me', 'cut', 'The service cannot be reached.'],
+  ['/main-', 'late', LATE],
+  ['/style-', 'late', LATE],
+  ['/skills-', 'late', LATE],
+  ['/v1/auth/me', 'late', LATE],
+  ['/v1/skills', 'late', LATE],
+]
+
 describePages('a page that does not load whole', () => {
-  it('says so, and loads again when asked to, or does not exist', async () => {
-    const opened = await openConsole(api.url, { organization: api.id })
+  it('says so, loads again when asked to, and is there by itself when what was late has come', async () => {
+    let lost: (typeof LOSSES)[number] | undefined
+    const isLost = (url: string, fault: string) => lost !== undefined && lost[1] === fault && url.includes(lost[0])
+    const proxy = await startFaultyProxy(api.url, ({ path }) =>
+      isLost(path, 'cut') ? { after: 9, how: 'cut' } : undefined,
+    )
+    const opened = await openConsole(addressOf(proxy.target), {
+      look: 'narrow dark',
+      organization: api.id,
+      isNew: true,
+    })
     const { page } = opened
-    for (const [file, sentence] of [
-      ['main-', 'The console could not be loaded.'],
-      ['skills-', 'This page could not be loaded.'],
-    ]) {
-      const files = `**/console/files/${file}*`
-      await page.route(files, (route) => route.abort())
+    await page.clock.install()
+    let waiting: Route[] = []
+    await page.route('**/*', (route) =>
+      isLost(route.request().url(), 'late') ? waiting.push(route) : route.continue(),
+    )
+    for (const [index, loss] of LOSSES.entries()) {
+      lost = loss
+      const [path, fault, sentence] = loss
       // Where the module is not kept.
-      await page.goto(`${api.url}/console?${file}#/skills`)
-      await page.getByRole('alert').getByText(`${sentence}`).waitFor()
-      await opened.expectAccessible()
-      await page.unroute(files)
-      await page.getByRole('button', { name: 'Try again' }).click()
+      await page.goto(`${addressOf(proxy.target)}/console?${index}#/skills`, { waitUntil: 'commit' })
+      const said = page.getByText(sentence).first()
+      const isSaid = async () => {
+        if (fault === 'late') await page.clock.fastForward(10_000)
+        return said.isVisible()
+      }
+      await waitFor(isSaid, `${path} that is ${fault} to be told of`)
+      if (fault === 'cut') await opened.expectAccessible()
+      lost = undefined
+      if (fault === 'cut' || path === '/skills-') await page.getByRole('button', { name: 'Try again' }).click()
+      else for (const route of waiting) await route.continue()
+      waiting = []
       await page.getByText('No skills yet').waitFor()
-      expect(await page.getByText(`${sentence}`).isVisible()).toBe(false)
+      expect([path, await said.isVisible()]).toEqual([path, false])
     }
     // No view, though each object of a script has a property of this name.
     await page.goto(`${api.url}/console?nothing#/constructor`)
     await page.getByText('There is no such page.').waitFor()
     opened.expectNoComplaints()
-    await opened.close()
+    await page.context().close()
+    await proxy.close()
   })
 })
 
