@@ -158,41 +158,6 @@ describePages('a page that does not load whole', () => {
   })
 })
 
-describePages('the keyboard', () => {
-  it('leads past the navigation, and to each place, with a focus that is seen', async () => {
-    const { page, close } = await openConsole(api.url, { organization: api.id })
-    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
-    const focused = () => page.locator(':focus')
-    // The first element of the page, though a view begins at its heading.
-    await page.evaluate('document.querySelector("a").focus()')
-    expect(await focused().textContent()).toBe('Skip to the content')
-    expect((await focused().boundingBox())?.height).toBeGreaterThan(20)
-    await page.keyboard.press('Enter')
-    expect(await focused().textContent()).toBe('Agents')
-    const names: string[] = []
-    await page.evaluate('document.querySelector(".skip").focus()')
-    for (;;) {
-      await page.keyboard.press('Tab')
-      const name = (await focused().textContent()) ?? ''
-      const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')
-      expect([name, outline]).toEqual([name, 'solid'])
-      if (name === 'Health') break
-      names.push(name)
-    }
-    expect(names.map((name) => name.trim()).slice(0, 5)).toEqual([
-      'Agent Sessions',
-      'Search…Ctrl K',
-      'Agents',
-      'Skills',
-      'MCP servers',
-    ])
-    await page.keyboard.press('Enter')
-    await page.getByRole('heading', { name: 'Health' }).waitFor()
-    expect(await focused().textContent()).toBe('Health')
-    await close()
-  })
-})
-
 describePages('MCP servers', () => {
   it.each(looks('middle dark', 'narrow light'))('are made, changed and deleted in a %s window', async (look) => {
     const opened = await openConsole(api.url, { look, organization: api.id })
@@ -259,73 +224,5 @@ describePages('the sign-in at an MCP server', () => {
     const { oauth } = (await call(api, 'GET', `/v1/mcp-servers/${id}`)).body
     expect(oauth).toMatchObject({ as: 'organization', scopes: [], connected: false })
     await opened.close()
-  })
-})
-
-describePages('names that somebody chose', () => {
-  it.each(looks('middle light', 'narrow dark'))('break, and turn no text, in a %s window', async (look) => {
-    const api = await newOrganization()
-    const name = `report\u202efdp.exe-${'long'.repeat(35)}`
-    const long = 'word'.repeat(60)
-    const make = async (path: string, body: object): Promise<string> => {
-      const answer = await call(api, 'POST', path, body)
-      expect([path, answer.status]).toEqual([path, 201])
-      return answer.body.id
-    }
-    const agent = await make('/v1/agents', {
-      name,
-      system_prompt: 'x',
-      description: `${name} ${long}`,
-      tags: ['short'],
-    })
-    const session = await make('/v1/sessions', { agent_id: agent, title: name })
-    await make(`/v1/sessions/${session}/fs/${encodeURIComponent(name)}`, { content: 'x' })
-    const server = await make('/v1/mcp-servers', { name, url: `https://mcp.example/${long}`, description: name })
-    await make('/v1/skills', { skill_md: `---\nname: notes\ndescription: ${name} ${long}\n---\nWrite.` })
-    const target = { type: 'workflow', name: 'session_message', input: { agent_id: agent, message: 'Hi' } }
-    const schedule = await make('/v1/durable/schedules', { name, cron_expression: '0 8 * * *', target })
-    const { page, expectNoComplaints, close } = await openConsole(api.url, { look, organization: api.id })
-    const questions: string[] = []
-    const dialog = page.getByRole('dialog')
-    const places = [
-      'agents',
-      `agents/${agent}`,
-      'sessions',
-      'sessions/new',
-      `sessions/${session}`,
-      `sessions/${session}/files`,
-      `sessions/${session}/files/${encodeURIComponent(name)}`,
-      'mcp-servers',
-      `mcp-servers/${server}`,
-      'skills',
-      'schedules',
-      `schedules/${schedule}`,
-    ]
-    for (const place of places) {
-      await page.goto(`${api.url}/console#/${place}`)
-      const text = place === 'sessions/new' ? 'Start' : '⟨U+202E⟩'
-      await page.getByText(text).filter({ visible: true }).first().waitFor()
-      expect([place, await page.evaluate('document.documentElement.scrollWidth - innerWidth')]).toEqual([place, 0])
-      const shown = (await page.title()) + (await page.evaluate('document.body.innerText'))
-      expect([place, shown.includes('\u202e')]).toEqual([place, false])
-      const menu = page.getByRole('main').getByRole('button', { name: /^Actions for/ })
-      if ((await menu.count()) > 0) {
-        await menu.first().click()
-        await page.getByRole('menuitem').first().waitFor()
-      }
-      const name = /^(?:Delete|Archive)$/
-      const remove = page.getByRole('menuitem', { name }).or(page.getByRole('main').getByRole('button', { name }))
-      if ((await remove.count()) > 0) {
-        await remove.first().click()
-        questions.push((await dialog.textContent()) ?? '')
-        await page.keyboard.press('Escape')
-        await dialog.waitFor({ state: 'detached' })
-      }
-      if (place === 'agents') expect(shown).toContain('make one of its models the default')
-    }
-    expect(questions.length).toBeGreaterThan(6)
-    expect(questions.filter((question) => question.includes('\u202e'))).toEqual([])
-    expectNoComplaints()
-    await close()
   })
 })

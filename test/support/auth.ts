@@ -36,10 +36,10 @@ export type TestUser = {
 }
 
 /** Registers a new user in a service running in mode `full`. The user is a member of the default organization. */
-export async function registerUser(url: string): Promise<TestUser> {
+export async function registerUser(url: string, name = 'A user'): Promise<TestUser> {
   const email = `user-${randomBytes(6).toString('hex')}@example.com`
   const password = newPassword()
-  const body = { email, password, name: 'A user' }
+  const body = { email, password, name }
   return asUser(url, { email, password }, await call(url, 'POST', '/v1/auth/register', body, fromSomewhere()))
 }
 
