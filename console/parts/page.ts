@@ -15,19 +15,19 @@ type PageProps = {
   /** Facts below the title, such as the model, the cost and the age. Empty ones are left out. */
   facts?: ComponentChildren[]
   actions?: ComponentChildren
-  /** Whether the page uses the whole window, as two panes do. */
-  isWide?: boolean
+  /** Class of a page with styles of its own. */
+  kind?: string
   children?: ComponentChildren
 }
 
 /** Frame of a view: its actions, and its heading, which takes the focus when the view opens. */
-export function Page({ title, back, badge, facts = [], actions, isWide = false, children }: PageProps): VNode {
+export function Page({ title, back, badge, facts = [], actions, kind = '', children }: PageProps): VNode {
   useEffect(() => {
     document.title = plain(`${waitingCount.value > 0 ? `(${waitingCount.value}) ` : ''}${title} · Console`)
   }, [title, waitingCount.value])
   useEffect(() => document.querySelector<HTMLElement>('h1')?.focus(), [])
   const shown = facts.filter((fact) => fact !== undefined && fact !== null && fact !== false && fact !== '')
-  return html`<main id="main" class=${isWide ? 'wide-page' : ''}>
+  return html`<main id="main" class=${kind}>
     <header class="head">
       ${back && html`<nav class="crumbs" aria-label="Breadcrumb"><a href=${back.href}>${back.title}</a><${Icon} name="right" /></nav>`}
       <div class="head-row"><div class="head-title"><h1 tabindex="-1" dir="auto">${title}</h1>${badge}</div><div class="actions">${actions}</div></div>

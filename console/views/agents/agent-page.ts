@@ -71,7 +71,7 @@ function AgentPage({ agentId, onStartOver }: Props): VNode {
       <${UseFromCode} steps=${agentSteps(agentId)} />
       <${Menu} label="More actions" items=${agentItems(agent, { isHere: true, reload })} />`
   const isReady = agent !== undefined && catalogue !== undefined
-  return html`<${Page} title=${agent?.name ?? 'Agent'} back=${{ title: 'Agents', href: link('agents') }} isWide actions=${actions}
+  return html`<${Page} title=${agent?.name ?? 'Agent'} back=${{ title: 'Agents', href: link('agents') }} actions=${actions}
     badge=${agent?.status === 'archived' && html`<${Badge} status="archived" />`} facts=${agent && factsOf(agent, catalogue?.models)}>
     <${Problem} error=${error ?? lost} />
     ${agent?.status === 'archived' && html`<p class="quiet">This agent is archived: no session can begin with it.</p>`}

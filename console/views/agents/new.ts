@@ -14,7 +14,7 @@ export function NewAgent(): VNode {
     go(link('agents', id), { replace: true })
     return true
   }
-  return html`<${Page} title="New agent" back=${{ title: 'Agents', href: link('agents') }} isWide>
+  return html`<${Page} title="New agent" back=${{ title: 'Agents', href: link('agents') }}>
     <${Quiet}>A name and a prompt are enough. Everything can be changed later, and each change is a version.<//>
     <${Problem} error=${error} />
     ${value ? html`<${Editor} agent=${{}} action="Create" save=${create} ...${value} />` : error === undefined && html`<${Skeleton} />`}

@@ -30,7 +30,7 @@ export function Versions({ agentId }: { agentId: string }): VNode {
     reload()
     go(link('agents', agentId, 'versions'), { replace: true })
   }
-  return html`<${Page} title=${agent ? `Versions of ${agent.name}` : 'Versions'} isWide back=${{ title: agent?.name ?? 'Agent', href: link('agents', agentId) }}>
+  return html`<${Page} title=${agent ? `Versions of ${agent.name}` : 'Versions'} back=${{ title: agent?.name ?? 'Agent', href: link('agents', agentId) }}>
     <${Problem} error=${error ?? lost} />
     ${versions === undefined && (error ?? lost) === undefined && html`<${Skeleton} />`}
     ${

@@ -40,7 +40,7 @@ export function View({ sessionId, isWalked = false }: Props): VNode {
     return html`<${Page} title="Session" back=${back}><${Problem} error=${error} /><//>`
   return html`<${Page} title=${session ? titleOf(session) : 'Session'} back=${back}
     badge=${session && html`<${SessionBadge} session=${session} />`} facts=${session && factsOf({ session, agent, model })}
-    actions=${session && html`<${HeadActions} session=${session} reload=${reload} />`}>
+    kind=${`session-page ${shown === undefined ? 'talk' : ''}`} actions=${session && html`<${HeadActions} session=${session} reload=${reload} />`}>
     <nav class="tabs session-tabs" aria-label="Session">
       <a href=${link('sessions', sessionId)} aria-current=${current(undefined)}>Conversation</a>
       ${TABS.map(
