@@ -4,6 +4,7 @@ import { startBrowser } from '../dev/chromium.ts'
 import type { RunningServices } from '../dev/services/index.ts'
 import { spawnApp } from './app.ts'
 import { benchLongSessions } from './console-long.ts'
+import { benchStream, type Event, type Stream } from './console-stream.ts'
 import { goal, print } from './report.ts'
 import { percentile } from './statistics.ts'
 
@@ -16,13 +17,11 @@ const MAX_SLOW_VIEW_MS = 1500
 const EVENTS_PER_SECOND = 100
 const SECONDS = 5
 const MIN_FRAMES = 0.95
-const WORDS = 'The quick **brown** fox jumps over the `lazy` dog.\n\n'.split(' ')
-
-type Event = { id: string; type: string; sequence: number; session_id: string; data: object }
 
 /**
  * Times the first view of the console in a new browser, beside a page with one line of script. Then counts the frames of
- * a session whose stream brings 100 events a second, and of the same page at rest. Then opens long sessions and texts.
+ * a session whose stream brings 100 events a second, and of the same page at rest, and the cost of a long stream. Then
+ * opens long sessions and texts.
  * Prints all results and the goals.
  */
 export async function benchConsole(services: RunningServices, [port, proxyPort]: [number, number]): Promise<boolean> {
@@ -50,13 +49,15 @@ export async function benchConsole(services: RunningServices, [port, proxyPort]:
     await page.goto(`${front}/console#/sessions/${await createSession(url)}`)
     await page.getByRole('heading', { level: 1 }).waitFor()
     const rest = await countFrames(page)
-    proxy.begin(await recordEvents(url))
-    await page.getByText('The quick').first().waitFor()
+    const recorded = await recordEvents(url)
+    const isFlat = await benchStream(page, proxy, recorded)
     const busy = await countFrames(page)
     print(
       `frames a second: ${rest.perSecond.toFixed(1)} at rest; ${busy.perSecond.toFixed(1)} at ${EVENTS_PER_SECOND} events/s, longest ${busy.longestMs.toFixed(0)} ms`,
     )
+    await page.close()
     return [
+      isFlat,
       await benchLongSessions(services, url, browser),
       goal(cold <= MAX_SLOW_VIEW_MS, `first view on a slow line within ${MAX_SLOW_VIEW_MS} ms: ${cold.toFixed(0)} ms`),
       goal(view <= MAX_FIRST_VIEW_MS, `first view within ${MAX_FIRST_VIEW_MS} ms: ${view.toFixed(0)} ms`),
@@ -110,12 +111,13 @@ const countFrames = (page: Page): Promise<{ perSecond: number; longestMs: number
     SECONDS * 1000,
   )
 
-type Proxy = { begin(events: Event[]): void; close(): void }
+type Proxy = Stream & { close(): void }
 
 /** Passes everything to the service except streams, which get the events of `begin` at their pace. */
 async function startProxy(url: string, port: number): Promise<Proxy> {
   const streams = new Set<ServerResponse>()
   const timers: NodeJS.Timeout[] = []
+  let sent = 0
   const server: Server = createServer(async (request, response) => {
     const path = request.url ?? '/'
     if (path === '/floor') {
@@ -138,14 +140,18 @@ async function startProxy(url: string, port: number): Promise<Proxy> {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   return {
     begin: (events) => {
-      const left = events.values()
+      const left = events[Symbol.iterator]()
       const timer = setInterval(() => {
         const { value: event, done } = left.next()
         if (done) return clearInterval(timer)
+        sent++
         for (const stream of streams)
           stream.write(`event: ${event.type}\nid: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`)
       }, 1000 / EVENTS_PER_SECOND)
       timers.push(timer)
+    },
+    get sent() {
+      return sent
     },
     close: () => {
       for (const timer of timers) clearInterval(timer)
@@ -159,27 +165,12 @@ async function createSession(url: string): Promise<string> {
   return (await post(url, '/v1/sessions', {})).id
 }
 
-/** Returns the events of a real turn. Its one delta is repeated to the number that the streams need. */
+/** Returns the events of a real turn, whose text is one delta. */
 async function recordEvents(url: string): Promise<Event[]> {
   const id = await createSession(url)
   await post(url, `/v1/sessions/${id}/messages?wait=30`, { message: { content: [{ type: 'text', text: 'Hello' }] } })
   const { data } = (await (await fetch(`${url}/v1/sessions/${id}/events?limit=1000`)).json()) as { data: Event[] }
-  const at = data.findIndex(({ type }) => type === 'output.message.delta')
-  const delta = data[at]
-  if (delta === undefined) throw new Error('the turn has no delta')
-  let accumulated = ''
-  const deltas = Array.from({ length: 2 * SECONDS * EVENTS_PER_SECOND }, (_, index) => {
-    const text = `${WORDS[index % WORDS.length]} `
-    accumulated += text
-    const sequence = delta.sequence + index
-    return { ...delta, id: nextId(delta.id, index), sequence, data: { ...delta.data, delta: text, accumulated } }
-  })
-  return [...data.slice(0, at), ...deltas]
-}
-
-const nextId = (id: string, by: number): string => {
-  const [kind, digits = ''] = id.split('_')
-  return `${kind}_${(BigInt(`0x${digits}`) + BigInt(by) * 2n ** 32n).toString(16).padStart(32, '0')}`
+  return data
 }
 
 async function post(url: string, path: string, body: object): Promise<{ id: string }> {
