@@ -40,7 +40,7 @@ describePages('the list of sessions', () => {
   it('is searched, filtered and walked by keys, and is where it was on going back', async () => {
     const api = await newOrganization()
     const { failed } = await createMany(api)
-    const shown = await open(api, '#/sessions', { look: 'wide dark' })
+    const shown = await open(api, '#/sessions', { look: 'middle dark' })
     const { page } = shown
     const rows = page.getByRole('main').locator('tbody tr')
     await rows.nth(MANY - 20).waitFor()
