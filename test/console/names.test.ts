@@ -9,7 +9,7 @@ import { clientTool, postAndAsk } from '../support/turns.ts'
 
 afterAll(closeBrowser)
 
-/** A name of 240 characters without a space, one of which turns what follows it. */
+/** A name of 240 characters without a space. One turns around the text that follows it. */
 const NAME = `report\u202efdp.exe-${'n'.repeat(225)}`
 /** Its like for names that take few characters. */
 const PLAIN = 'n'.repeat(240)
