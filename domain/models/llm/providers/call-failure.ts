@@ -116,8 +116,9 @@ export function readRetryAfter(headers: Record<string, string>): number | undefi
   return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now())
 }
 
+/** Reads a number that is not absurd: nobody would wait for it, and a user is told of it. */
 function readNumber(text: string | undefined): number | undefined {
-  return text !== undefined && /^\s*\d+(\.\d+)?\s*$/.test(text) ? Number(text) : undefined
+  return text !== undefined && /^\s*\d{1,12}(\.\d+)?\s*$/.test(text) ? Number(text) : undefined
 }
 
 /** Reads the delay in ms that Google gives in the body, as `"retryDelay": "34.5s"`. */
