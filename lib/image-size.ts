@@ -33,15 +33,20 @@ function readSize(view: DataView, type: ReturnType<typeof imageTypeOf>): ImageSi
 const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
-/** Walks the segments up to the frame. Each has a marker and its length, and may follow fill bytes. */
-function readJpeg(view: DataView): ImageSize | undefined {
-  let offset = 2
-  while (view.getUint8(offset) === 0xff) {
-    const marker = view.getUint8(offset + 1)
-    if (isFrame(marker)) return { width: view.getUint16(offset + 7), height: view.getUint16(offset + 5) }
-    offset += marker === 0xff ? 1 : 2 + view.getUint16(offset + 2)
+/** Markers without a length: TEM, RST0 to RST7, SOI and EOI. 0 marks data. */
+const isAlone = (marker: number): boolean => marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd9)
+
+/**
+ * Walks the segments up to the frame. Each has a marker and its length. Like the decoder, it skips fill bytes and
+ * anything else between segments. Of an image in parts that end before the frame, it throws RangeError.
+ */
+function readJpeg(view: DataView): ImageSize {
+  for (let offset = 2; ; ) {
+    const marker = view.getUint8(offset) === 0xff ? view.getUint8(offset + 1) : undefined
+    if (marker === undefined || marker === 0xff) offset++
+    else if (isFrame(marker)) return { width: view.getUint16(offset + 7), height: view.getUint16(offset + 5) }
+    else offset += isAlone(marker) ? 2 : 2 + view.getUint16(offset + 2)
   }
-  return undefined
 }
 
 const tagAt = (view: DataView, offset: number): string =>

@@ -29,3 +29,19 @@ it.each(['', 'GIF', '<svg width="3" height="2"/>', '\xff\xd8\xff', '\xff\xd8\xff
     expect(imageSizeOf(Buffer.from(text, 'latin1'))).toBeUndefined()
   },
 )
+
+it('skips what decoders skip between the segments of a JPEG', async () => {
+  const bytes = await picture(300, 17).jpeg().toBuffer()
+  const firstEnd = 4 + bytes.readUInt16BE(4)
+  const [start, rest] = [bytes.subarray(0, firstEnd), bytes.subarray(firstEnd)]
+  for (const between of [
+    [0x00, 0x12],
+    [0xff, 0xff],
+    [0xff, 0x01],
+    [0x34, 0xff, 0x00, 0x56],
+  ]) {
+    const odd = Buffer.concat([start, Buffer.from(between), rest])
+    expect(await sharp(odd).metadata()).toMatchObject({ width: 300, height: 17 })
+    expect(imageSizeOf(odd)).toEqual({ width: 300, height: 17 })
+  }
+})
