@@ -25,8 +25,11 @@ const FREE_PIECES = 10_000
 const MIN_PIECE_BYTES = 64
 /** Encodings that are unpacked. Brotli is not: its unpacker takes megabytes for a few bytes, before any limit applies. */
 const ENCODINGS = ['identity', 'gzip', 'deflate']
-/** Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. */
-const SUSPICIOUS = /\\u(?:00|d[89a-f])|__proto__/i
+/**
+ * Pattern of everything in a JSON text that `checkText` may refuse: there is no other way to write it. A number that is
+ * too large has many digits, or three in its exponent.
+ */
+const SUSPICIOUS = /\\u(?:00|d[89a-f])|__proto__|\de\+?\d{3,}(?=[\s,\]}]|$)|(?<!\d)\d{200}/i
 
 /** Limits of a body: its own size, the memory that all bodies share, and its owner's turn to be parsed. */
 export type BodyBounds = { limitBytes: number; hold: BodyHold; turn: ParseTurn }

@@ -7,12 +7,14 @@ export const MAX_DEPTH = 64
 type Nested = { value: object; key: string; parent: Nested | undefined; depth: number }
 
 /**
- * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, for too deep
- * nesting, and for `refusedKey`. The error names the place; `name` names the whole value. Walks without recursion. A
- * place is put into words only for the error: keys may be long, and there may be many.
+ * Throws RequestError 400 for NUL and lone surrogates, which JSON allows but Postgres cannot store, for numbers beyond
+ * the largest, which would become null, for too deep nesting, and for `refusedKey`. The error names the place; `name`
+ * names the whole value. Walks without recursion. A place is put into words only for the error: keys may be long, and
+ * there may be many.
  */
 export function checkText(value: unknown, name: string, refusedKey?: string): void {
   if (typeof value === 'string') checkString(value, () => name)
+  if (typeof value === 'number') checkNumber(value, () => name)
   const left: Nested[] = isObject(value) ? [{ value, key: '', parent: undefined, depth: 1 }] : []
   for (let place = left.pop(); place !== undefined; place = left.pop()) {
     if (place.depth > MAX_DEPTH) throw tooDeep(name)
@@ -29,9 +31,10 @@ function checkItems(parent: Nested, { name, refusedKey, left }: Walk): void {
   const add = (key: string, inner: unknown) => {
     if (typeof inner === 'string') checkString(inner, () => describe(parent, name, key))
     else if (isObject(inner)) left.push({ value: inner, key, parent, depth: depth + 1 })
+    else if (typeof inner === 'number') checkNumber(inner, () => describe(parent, name, key))
   }
   if (Array.isArray(value)) {
-    value.forEach((inner, index) => void (typeof inner === 'number' || add(`${index}`, inner)))
+    value.forEach((inner, index) => void (Number.isFinite(inner) || add(`${index}`, inner)))
     return
   }
   for (const [key, inner] of Object.entries(value)) {
@@ -57,4 +60,8 @@ function checkString(text: string, describePlace: () => string): void {
   if (!text.isWellFormed()) {
     throw new RequestError(400, `${describePlace()}: must be well-formed Unicode (it has a lone surrogate)`)
   }
+}
+
+function checkNumber(number: number, describePlace: () => string): void {
+  if (!Number.isFinite(number)) throw new RequestError(400, `${describePlace()}: must be a number of at most 1.8e308`)
 }

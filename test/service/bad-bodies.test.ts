@@ -231,6 +231,16 @@ describe('text in a body', () => {
   })
 })
 
+describe('a number in a body', () => {
+  it.each([
+    ['with a large exponent', '"x":[{"y":1e400}]', /^x\.0\.y: must be a number of at most 1\.8e308/],
+    ['in a list', '"x":[1,-1E+0309]', /^x\.1: must be a number/],
+    ['with many digits', `"x":${'9'.repeat(250)}e99`, /^x: must be a number/],
+  ])('beyond the largest is refused and does not become null: %s', async (_, field, sentence) => {
+    expectError(await post('/v1/agents', agentOf(field)), 400, sentence)
+  })
+})
+
 describe('nesting in a body', () => {
   const nested = (depth: number) => agentOf(`"x":${'['.repeat(depth)}${']'.repeat(depth)}`)
 
@@ -246,7 +256,7 @@ describe('nesting in a body', () => {
 
 describe('unusual values in a body', () => {
   it('never break the service', async () => {
-    const metadata = '{"constructor":1,"hasOwnProperty":{"$type":"Raw","value":1},"big":1e400,"n":-0,"toString":null}'
+    const metadata = '{"constructor":1,"hasOwnProperty":{"$type":"Raw","value":1},"big":1e308,"n":-0,"toString":null}'
     const answer = await post(messages, `{"message":{"content":[{"type":"text","text":"x"}]},"metadata":${metadata}}`)
     expect(answer).toMatchObject({
       status: 201,
