@@ -13,10 +13,11 @@ FROM base AS packages
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 
-# The packages to run with, their bill of materials and their compiled code, as the user of the image reads it.
+# The packages to run with, their bill of materials, their licences and their compiled code, as the user of the image reads it.
 FROM packages AS dependencies
-COPY scripts/prune.ts scripts/compile.ts scripts/
+COPY scripts/prune.ts scripts/compile.ts scripts/licenses.ts scripts/
 RUN node --disable-warning=ExperimentalWarning scripts/prune.ts \
+  && node --disable-warning=ExperimentalWarning scripts/licenses.ts > licenses.txt \
   && npm pkg delete devDependencies \
   && npm sbom --sbom-format cyclonedx > sbom.json \
   && node scripts/compile.ts /app/dist/compiled 1000
@@ -53,7 +54,7 @@ ENV NODE_ENV=production \
   PORT=9300
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=dependencies /app/dist ./dist
-COPY --from=dependencies /app/sbom.json ./
+COPY --from=dependencies /app/sbom.json /app/licenses.txt ./
 COPY --from=build /generated ./prisma/generated
 COPY --from=build /app ./
 ARG VERSION=1.0.0

@@ -23,6 +23,7 @@ const CLIENT_SOURCES = [
   'scripts/client.ts',
   'scripts/embed.ts',
   'scripts/hey-api.ts',
+  'scripts/licenses.ts',
   'package-lock.json',
 ]
 /** Sources of the console in console/dist, besides the client's. */

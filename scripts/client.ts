@@ -14,6 +14,7 @@ import { ROOT } from '../dev/development.ts'
 import { operationsModule } from './client-operations.ts'
 import { buildEmbed } from './embed.ts'
 import { generateTypeScript } from './hey-api.ts'
+import { addLicences } from './licenses.ts'
 
 const folder = path.join(ROOT, 'client')
 const generated = path.join(folder, 'src', 'generated')
@@ -36,14 +37,18 @@ async function compile(): Promise<void> {
 
 /** Makes one module of all, for pages without a bundler. */
 async function bundle(): Promise<void> {
-  await build({
+  const outfile = path.join(dist, 'browser.js')
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    metafile: true,
     entryPoints: [path.join(dist, 'index.js')],
-    outfile: path.join(dist, 'browser.js'),
+    outfile,
     bundle: true,
     format: 'esm',
     target: 'es2022',
     logLevel: 'warning',
   })
+  await addLicences(outfile, metafile)
 }
 
 await generate()

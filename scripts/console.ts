@@ -1,9 +1,11 @@
 /** Builds the console into console/dist, on the typed client in client/dist. scripts/bootstrap.mjs runs it. */
+import { createHash } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { build, type Metafile, type Plugin } from 'esbuild'
 import { JOIN_STYLE, type Manifest } from '../api/console/site.ts'
 import { ROOT } from '../dev/development.ts'
+import { licencesOf } from './licenses.ts'
 
 const folder = path.join(ROOT, 'console')
 const outdir = path.join(folder, 'dist')
@@ -46,7 +48,13 @@ async function buildConsole(): Promise<void> {
     metafile: true,
     logLevel: 'warning',
   })
-  await writeFile(path.join(outdir, 'manifest.json'), JSON.stringify(manifestOf(metafile)))
+  const licences = licencesOf(metafile)
+  const licencesFile = `licenses-${createHash('sha256').update(licences).digest('hex').slice(0, 8)}.txt`
+  await writeFile(path.join(outdir, licencesFile), licences)
+  await writeFile(
+    path.join(outdir, 'manifest.json'),
+    JSON.stringify({ ...manifestOf(metafile), licences: licencesFile }),
+  )
   // The page of invitations is served without the console, too.
   const join = { entryPoints: ['console/join.css'], outfile: path.join(outdir, JOIN_STYLE) }
   await build({ absWorkingDir: ROOT, ...join, bundle: true, minify: true, logLevel: 'warning' })
@@ -55,7 +63,7 @@ async function buildConsole(): Promise<void> {
 }
 
 /** Lists what a page of each view loads. Views are named by their modules: `views/agents/agents.ts`. */
-function manifestOf({ outputs }: Metafile): Manifest {
+function manifestOf({ outputs }: Metafile): Omit<Manifest, 'licences'> {
   const fileOf = (source: string) => Object.keys(outputs).find((file) => outputs[file]?.entryPoint === source) ?? ''
   const staticOf = (file: string, found = new Set<string>()): Set<string> => {
     if (found.has(file)) return found

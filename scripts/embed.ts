@@ -5,6 +5,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { ROOT } from '../dev/development.ts'
+import { addLicences } from './licenses.ts'
 
 const folder = path.join(ROOT, 'embed')
 const dist = path.join(folder, 'dist')
@@ -16,9 +17,12 @@ export async function buildEmbed(): Promise<void> {
   await promisify(execFile)(process.execPath, [tsc, '-p', folder]).catch(({ stdout }) => {
     throw new Error(`the element does not compile:\n${stdout}`)
   })
-  await build({
+  const outfile = path.join(dist, 'embed.js')
+  const { metafile } = await build({
+    absWorkingDir: ROOT,
+    metafile: true,
     entryPoints: [path.join(dist, 'main.js')],
-    outfile: path.join(dist, 'embed.js'),
+    outfile,
     alias: { 'agent-session-client': path.join(ROOT, 'client', 'dist', 'index.js') },
     bundle: true,
     format: 'esm',
@@ -26,4 +30,5 @@ export async function buildEmbed(): Promise<void> {
     minify: true,
     logLevel: 'warning',
   })
+  await addLicences(outfile, metafile)
 }

@@ -19,6 +19,8 @@ export type Manifest = {
   shared: string[]
   /** Further chunks of each view. */
   views: Record<string, string[]>
+  /** Licences of the packages in the scripts, which have to go with them. */
+  licences: string
 }
 
 export type Asset = { type: string; content: Buffer }
@@ -38,7 +40,7 @@ export const APPLY_THEME =
 export const sourceOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 const DIST = new URL('../../console/dist/', import.meta.url)
-const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
+const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css', '.txt': 'text/plain' }
 
 /** Reads the files of the console. */
 export async function readSite(options: ConsoleOptions): Promise<Site> {
@@ -90,7 +92,12 @@ addEventListener('error', ({ target }) => {
   say('The console could not be loaded.')
 }, true)`
 
-function page({ style, main, shared }: Manifest, boot: string, icons: string, options: ConsoleOptions): string {
+function page(
+  { style, main, shared, licences }: Manifest,
+  boot: string,
+  icons: string,
+  options: ConsoleOptions,
+): string {
   const preloads = shared.map((name) => `<link rel="modulepreload" href="${addressOf(name)}">`)
   return `<!doctype html>
 <html lang="en">
@@ -102,6 +109,7 @@ function page({ style, main, shared }: Manifest, boot: string, icons: string, op
 <title>Console</title>
 <script>${boot}</script>
 <link rel="icon" href="favicon.ico">
+<link rel="license" href="${addressOf(licences)}">
 <link rel="stylesheet" href="${addressOf(style)}">
 <script type="module" src="${addressOf(main)}"></script>
 ${preloads.join('\n')}

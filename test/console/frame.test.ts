@@ -32,6 +32,8 @@ describe('the page', () => {
         expect(await answer.text()).not.toBe('')
       }
     }
+    const licences = new URL(/rel="license" href="([^"]+)"/.exec(html)?.[1] ?? '', page.url)
+    expect(await (await fetch(licences)).text()).toMatch(/^preact [\d.]+: MIT$/m)
     for (const path of ['/console/files/main-00000000.js', '/console/files/..%2fmanifest.json', '/console/x'])
       expect((await fetch(api.url + path)).status).toBe(404)
   })
