@@ -1,7 +1,7 @@
 import type { ImageType } from './image-type.ts'
 
 /**
- * Tells whether an image has more frames than that. Reads only the lengths of its parts: decoders take quadratic time
+ * Tells whether an image has more frames than that. Decodes nothing: decoders take quadratic time
  * in the number of frames before they report it.
  */
 export function hasMoreFramesThan(most: number, bytes: Buffer, type: ImageType): boolean {
@@ -17,17 +17,17 @@ function framesOf(bytes: Buffer, type: ImageType): Iterable<number> {
   return type === 'image/gif' ? gifFrames(bytes) : []
 }
 
-/** Yields the places of a WebP's frames: chunks ANMF, each with its length behind its name. */
+/**
+ * Yields each place of the name of a WebP's frames, ANMF. The lengths of its parts are no guide: decoders look for frames
+ * in the rest of a frame that is longer than its picture.
+ */
 function* webpFrames(bytes: Buffer): Generator<number> {
-  for (let at = 12; at + 8 <= bytes.length; ) {
-    if (bytes.toString('latin1', at, at + 4) === 'ANMF') yield at
-    const length = bytes.readUInt32LE(at + 4)
-    at += 8 + length + (length % 2)
-  }
+  for (let at = bytes.indexOf('ANMF'); at >= 0; at = bytes.indexOf('ANMF', at + 4)) yield at
 }
 
 const EXTENSION = 0x21
 const FRAME = 0x2c
+const COMMENT = 0xfe
 
 /** Yields the places of a GIF's frames. After the header come frames and extensions, each followed by sub-blocks. */
 function* gifFrames(bytes: Buffer): Generator<number> {
@@ -35,10 +35,14 @@ function* gifFrames(bytes: Buffer): Generator<number> {
     if (bytes[at] === FRAME) {
       yield at
       at = afterSubBlocks(bytes, at + 11 + colourTableBytes(bytes[at + 9]))
-    } else if (bytes[at] === EXTENSION) at = afterSubBlocks(bytes, at + 2)
+    } else if (bytes[at] === EXTENSION) at = afterExtension(bytes, at)
     else return
   }
 }
+
+/** Like the decoder, takes the first sub-block for one even if it is empty, except in a comment. */
+const afterExtension = (bytes: Buffer, at: number): number =>
+  afterSubBlocks(bytes, at + 2 + (bytes[at + 1] === COMMENT ? 0 : 1 + (bytes[at + 2] ?? 0)))
 
 /** Size of the colour table, from the flags: one bit for its presence, three for its size. */
 const colourTableBytes = (flags = 0): number => ((flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1))

@@ -10,7 +10,7 @@ const webp = (...chunks: [name: string, length: number][]) =>
     ...chunks.map(([name, length]) => {
       const header = Buffer.from(`${name}....`)
       header.writeUInt32LE(length, 4)
-      return Buffer.concat([header, Buffer.alloc(length + (length % 2), 'ANMF')])
+      return Buffer.concat([header, Buffer.alloc(length + (length % 2), 'VP8L')])
     }),
   ])
 
@@ -21,6 +21,8 @@ describe('the number of frames', () => {
     ['a GIF that is cut off', gif(FRAME, FRAME.slice(0, 4)), 'image/gif', 2],
     ['a GIF with rubbish', gif(FRAME, [1, 2, 3], FRAME), 'image/gif', 1],
     ['a WebP', webp(['VP8X', 10], ['ANMF', 31], ['XMP ', 7], ['ANMF', 16]), 'image/webp', 2],
+    ['a WebP with a frame in the rest of another', webp(['ANMF', 62]).fill('ANMF', 50, 54), 'image/webp', 2],
+    ['a GIF with an empty extension', gif([0x21, 0xa7, 0, 0], FRAME, FRAME), 'image/gif', 2],
     ['a WebP whose length is a lie', webp(['ANMF', 16]).fill(0xff, 16, 20), 'image/webp', 1],
     ['a PNG', Buffer.from('ANMF,'), 'image/png', 0],
   ] as const)('is counted in %s', (_, bytes, type, count) => {
