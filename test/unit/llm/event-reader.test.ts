@@ -36,7 +36,7 @@ describe('a stream of events', () => {
     ['a line without its end', 'data: {"a', []],
     ['an event without its end', 'data: {}\n', ['{}']],
     ['other fields only', 'event: ping\nretry: 10\n\n', []],
-    ['a field without a colon, and one of a longer name', 'data\n\ndatax: 1\n\n', []],
+    ['a field without a colon, and one of a longer name', 'data\n\ndatax: 1\n\n', ['']],
     ['blank lines', '\n\n\r\n\r', []],
     ['an empty datum', 'data:\n\n', ['']],
     ['nothing', '', []],

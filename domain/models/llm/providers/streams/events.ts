@@ -46,7 +46,7 @@ export function createEventReader(): EventReader {
     if (line === '') {
       if (data !== undefined) events.push(data)
       data = undefined
-    } else if (line.startsWith('data:')) {
+    } else if (line === 'data' || line.startsWith('data:')) {
       const value = line.slice(line[5] === ' ' ? 6 : 5)
       data = data === undefined ? value : `${data}\n${value}`
     }

@@ -26,7 +26,8 @@ function* joined(events: string[], reader: StreamReader): Iterable<Part> {
   let last: Part | undefined
   try {
     for (const data of events) {
-      if (data === DONE) continue
+      // Empty data keeps a connection alive.
+      if (data === DONE || data === '') continue
       for (const part of reader.read(parse(data))) {
         const both = last && join(last, part)
         if (both === undefined && last !== undefined) yield last
