@@ -1,6 +1,6 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { ApiError, readApiError } from './errors.ts'
-import { delayAfter, ENDLESS_PATIENCE, isTemporary, type Patience, sleep } from './retry.ts'
+import { delayAfter, ENDLESS_PATIENCE, isTemporary, MAX_ASKED_MS, type Patience, sleep } from './retry.ts'
 
 /** Fields of an event that following needs. Snapshots of health have none of them. */
 export type AnyEvent = { id: string; type: string; sequence?: number | null }
@@ -90,7 +90,7 @@ export async function* follow<E extends Partial<AnyEvent> = AnyEvent>(
     if (after === undefined && failures >= patience.attempts) throw failure
     if (connection.isGood()) failures = 0
     const delayMs = failures === 0 ? 0 : delayAfter(failures, failure)
-    await sleep(Math.max(delayMs, connection.retryMs), signal)
+    await sleep(Math.max(delayMs, Math.min(connection.retryMs, MAX_ASKED_MS)), signal)
     if (after === undefined && Date.now() - startedAt >= patience.ms) throw failure
   }
 }

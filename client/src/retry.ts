@@ -3,7 +3,7 @@ import { ApiError } from './errors.ts'
 const FIRST_DELAY_MS = 250
 const MAX_DELAY_MS = 15_000
 /** Longest delay that the service may ask for. */
-const MAX_ASKED_MS = 5 * 60_000
+export const MAX_ASKED_MS = 5 * 60_000
 /** Time limit of an attempt: a connection that died while the computer slept stays silent. */
 const ATTEMPT_MS = 45_000
 /** Longest delay of a timer. A longer one would fire at once. */
