@@ -30,6 +30,8 @@ const COUNTS = {
   brokenDocuments: [100, 600],
   drawnConversations: [300, 3000],
   databaseScripts: [40, 1000],
+  /** Mutated inputs of each cheap parser. A soak run is limited by time. */
+  fuzzedInputs: [300, Number.POSITIVE_INFINITY],
   /** Sessions of each kind that run while another release takes over. */
   upgradedSessions: [4, 25],
 } satisfies Record<string, [test: number, soak: number]>

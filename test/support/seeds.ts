@@ -16,6 +16,7 @@ const SEEDS = {
   documents: [1, 494_151_735],
   conversations: [1],
   databaseScripts: [1],
+  fuzz: [1],
 } satisfies Record<string, [number, ...number[]]>
 
 /** Returns the seeds of a test: those in SEED=1,2 if set, otherwise a new one in a soak run or the fixed ones. */
