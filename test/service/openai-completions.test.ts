@@ -158,15 +158,12 @@ describe('Chat Completions', () => {
     expect(events.map(({ data }: Json) => data.status)).toEqual([status])
   })
 
-  it.each([
-    ['', /^All of it\.$/],
-    ['?text=streamed', /^All.*\\n\\nAll of it\.$/],
-  ])('stream%s an answer whose first attempt failed', async (query, expected) => {
+  it.each(['', '?text=streamed'])('stream%s an answer whose first attempt failed', async (query) => {
     const error = { status: 503, message: 'overloaded', times: 1, retry_after_ms: 100, after_text: true }
     const agent = await agentOf([{ text: 'All of it.', tokens_per_second: 20, error }])
     const { body } = await complete(agent, [user('1')], { stream: true }, {}, query)
     expect(body).toMatch(/data: \[DONE\]\n\n$/)
-    expect(saidIn({ body })).toMatch(expected)
+    expect(saidIn({ body })).toBe('All of it.')
   })
 
   it.each([false, true])('answer tasks of a chat outside its session, streamed: %s', async (stream) => {

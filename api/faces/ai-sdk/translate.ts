@@ -1,6 +1,7 @@
 import { type ContentPart, textOf } from '../../../contract/messages.ts'
 import type { RequestedCall } from '../../../contract/turns.ts'
 import type { Frame, Translation, TurnEvent } from '../events.ts'
+import { createSentText } from '../sent-text.ts'
 import type { UIPart } from './endpoints.ts'
 
 /** Major version of the AI SDK whose chunks are sent. */
@@ -30,8 +31,9 @@ type Kind = 'text' | 'reasoning'
 /** Makes the chunks of texts: each has a start, deltas and an end, and one is open at a time. */
 function createTexts() {
   let open: { id: string; kind: Kind } | undefined
-  /** Text that the present attempt has shown. */
-  let shown = { text: '', reasoning: '' }
+  const sent = { text: createSentText(), reasoning: createSentText() }
+  /** Whether this attempt continues the texts of another. */
+  let isContinued = false
   let count = 0
 
   const close = (): Chunk[] => {
@@ -47,26 +49,41 @@ function createTexts() {
       open = { id: `${kind}_${count}`, kind }
       chunks.push({ type: `${kind}-start`, id: open.id })
     }
-    shown[kind] += delta
     return [...chunks, { type: `${kind}-delta`, id: open.id, delta }]
   }
+  const closeIf = (kind: Kind): Chunk[] => (open?.kind === kind ? close() : [])
+  /** Leaves out thoughts that differ from what the attempt before thought, or come after its text. */
+  const think = (added: string | undefined): Chunk[] =>
+    added === undefined || (isContinued && sent.text.text !== '') ? [] : show('reasoning', added)
+  const say = (added: string | undefined): Chunk[] | undefined =>
+    added === undefined ? undefined : show('text', added)
   return {
     close,
-    show,
-    /** Shows the part of a complete text that has not been shown, and ends it. */
-    complete: (kind: Kind, whole: string): Chunk[] => {
-      const rest = show(kind, whole.slice(shown[kind].length))
-      return open?.kind === kind ? [...rest, ...close()] : rest
+    think: (thoughtsSoFar: string): Chunk[] => think(sent.reasoning.grow(thoughtsSoFar)),
+    endThinking: (whole: string): Chunk[] => [...think(sent.reasoning.complete(whole)), ...closeIf('reasoning')],
+    /** Shows more of a text; undefined if other text has been shown. */
+    say: (textSoFar: string): Chunk[] | undefined => say(sent.text.grow(textSoFar)),
+    /** Shows the rest of a text and ends it; undefined if other text has been shown. */
+    endText: (whole: string): Chunk[] | undefined => {
+      const rest = say(sent.text.complete(whole))
+      return rest && [...rest, ...closeIf('text')]
     },
-    /** Begins an attempt. `isTakenBack`: the client drops the open text. */
-    begin: (isTakenBack: boolean): Chunk[] => {
-      const chunks = isTakenBack ? [] : close()
+    /** Continues the texts of the attempt before. */
+    resume: (): void => {
+      isContinued = true
+    },
+    /** Begins the texts of a step, or begins them anew where the client drops them. */
+    reset: (): void => {
       open = undefined
-      shown = { text: '', reasoning: '' }
-      return chunks
+      isContinued = false
+      sent.text.reset()
+      sent.reasoning.reset()
     },
   }
 }
+
+const CHANGED =
+  'The answer began anew with other text after a failure, so only a part of it is shown; load the chat again when it is done'
 
 /** Translates the events of one turn into chunks. */
 export function createTranslation(options: TranslationOptions): Translation<Frame> {
@@ -90,16 +107,24 @@ export function createTranslation(options: TranslationOptions): Translation<Fram
   }
   const startStep = (): Chunk[] => {
     const chunks = [...endStep(), { type: 'start-step' }]
+    texts.reset()
     isStepOpen = true
     hasAttempt = false
     return chunks
   }
-  /** Takes back the text of an attempt before in this step. */
+  /** Takes back the text of an attempt before in this step, or has this one continue it. */
   const startAttempt = (): Chunk[] => {
-    const isTakenBack = hasAttempt && !holdsText && version === '7'
+    const isAnother = hasAttempt
     hasAttempt = true
-    return [...texts.begin(isTakenBack), ...(isTakenBack ? [{ type: 'reset-step' }] : [])]
+    if (!isAnother) return []
+    if (version !== '7' || holdsText) {
+      texts.resume()
+      return []
+    }
+    texts.reset()
+    return [{ type: 'reset-step' }]
   }
+  const unlessChanged = (chunks: Chunk[] | undefined): Chunk[] => chunks ?? end({ type: 'error', errorText: CHANGED })
   const ask = (call: RequestedCall): Chunk[] => {
     if (call.kind === 'client_tool') {
       // A question of a tool is not among the model's calls.
@@ -121,16 +146,16 @@ export function createTranslation(options: TranslationOptions): Translation<Fram
       case 'output.message.started':
         return startAttempt()
       case 'reason.thinking.delta':
-        return holdsText ? [] : texts.show('reasoning', data.delta)
+        return holdsText ? [] : texts.think(data.accumulated)
       case 'reason.thinking.completed':
-        return holdsText ? [] : texts.complete('reasoning', data.thinking)
+        return holdsText ? [] : texts.endThinking(data.thinking)
       case 'output.message.delta':
-        return holdsText ? [] : texts.show('text', data.delta)
+        return holdsText ? [] : unlessChanged(texts.say(data.accumulated))
       case 'output.message.completed': {
         const { content, thinking } = data.message
         for (const part of content) if (part.type === 'tool_call') calls.set(part.id, part.arguments)
-        const held = holdsText && thinking ? texts.complete('reasoning', thinking) : []
-        return [...held, ...texts.complete('text', textOf(content))]
+        const held = holdsText && thinking ? texts.endThinking(thinking) : []
+        return [...held, ...unlessChanged(texts.endText(textOf(content)))]
       }
       case 'act.started':
         return data.tool_calls.flatMap(({ id, name, policy }) =>

@@ -51,13 +51,15 @@ export function openaiRoutes(handle: Handle, deps: Deps, streams: SseStreams): v
     const request = { intent: readIntent(body), id: conversationOf(header, body) }
     const conversation = conversationFor(deps, actor, agent, body, request)
     const open = acceptIn(deps, { actor, ctx, agent, body, conversation })
+    const hasSchema = schemaOf(body) !== undefined
+    const streamsText = body.stream === true && !hasSchema && (query.text ?? header('X-Text')) === 'streamed'
     const piecesOf = ({ sessionId }: TurnPlace) => {
       const pieces = createPieces({
-        streamsText: (query.text ?? header('X-Text')) === 'streamed',
+        streamsText,
         callId: (call) => conversation.callId(sessionId, call),
         answersAt: `POST /v1/sessions/${toId('session', sessionId)}/tool-results`,
       })
-      return schemaOf(body) === undefined ? pieces : withOutputOnly(pieces)
+      return hasSchema ? withOutputOnly(pieces) : pieces
     }
     if (body.stream) {
       const includesUsage = body.stream_options?.include_usage === true

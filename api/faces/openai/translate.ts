@@ -1,6 +1,7 @@
 import { type TokenUsage, textOf } from '../../../contract/messages.ts'
 import { QUESTION_TOOL, type RequestedCall } from '../../../contract/turns.ts'
 import type { Frame, Translation, TurnEvent } from '../events.ts'
+import { createSentText } from '../sent-text.ts'
 
 export type Usage = { prompt_tokens: number; completion_tokens: number; total_tokens: number }
 
@@ -18,7 +19,7 @@ export type Piece =
   | { type: 'error'; message: string; code: string }
 
 export type PieceOptions = {
-  /** Sends text as it arrives, although the text of a failed attempt then stays. */
+  /** Sends text as it arrives. An attempt that begins anew then continues what was sent, or ends the answer. */
   streamsText: boolean
   /** Returns the id of a call as the client gets it. */
   callId: (id: string) => string
@@ -26,16 +27,19 @@ export type PieceOptions = {
   answersAt: string
 }
 
+const CHANGED =
+  'The answer began anew with other text after a failure, so this stream has only a part of it; ask again without text=streamed'
+
 /** Reads the pieces of an answer from the events of one turn. */
 export function createPieces({ streamsText, callId, answersAt }: PieceOptions): Translation<Piece> {
   const usage = usageOf(undefined)
-  /** Text of this attempt that has been sent. */
-  let sent = ''
+  const [text, thoughts] = [createSentText(), createSentText()]
   let hasContent = false
   let isFirstOfStep = true
   let isOver = false
 
-  const say = (text: string): Piece[] => {
+  const say = (text: string | undefined): Piece[] => {
+    if (text === undefined) return fail(CHANGED, 'text_changed')
     if (text === '') return []
     // Texts of several steps are paragraphs of one answer.
     const gap = isFirstOfStep && hasContent ? '\n\n' : ''
@@ -47,10 +51,16 @@ export function createPieces({ streamsText, callId, answersAt }: PieceOptions): 
     isOver = true
     return [{ type: 'finish', reason, usage }]
   }
-  const beginAttempt = (): Piece[] => {
-    sent = ''
+  const fail = (message: string, code: string): Piece[] => {
+    isOver = true
+    return [{ type: 'error', message, code }]
+  }
+  /** Leaves out the thoughts of an attempt that thinks otherwise than the one before. */
+  const think = (added: string | undefined): Piece[] => (added ? [{ type: 'reasoning', text: added }] : [])
+  const endStep = (): void => {
+    text.reset()
+    thoughts.reset()
     isFirstOfStep = true
-    return []
   }
   const ask = (calls: RequestedCall[]): Piece[] => {
     const isForClient = ({ kind, name }: RequestedCall) => kind === 'client_tool' && name !== QUESTION_TOOL
@@ -65,20 +75,17 @@ export function createPieces({ streamsText, callId, answersAt }: PieceOptions): 
     const { thinking, content, metadata } = data.message
     // The model answers again: only the last answer fits the turn's schema.
     if (!streamsText && metadata?.output_error !== undefined) return []
-    const rest = say(textOf(content).slice(sent.length))
+    const rest = say(text.complete(textOf(content)))
+    endStep()
     return !streamsText && thinking ? [{ type: 'reasoning', text: `${thinking}\n` }, ...rest] : rest
   }
 
   const event = (event: TurnEvent): Piece[] => {
     switch (event.type) {
-      case 'output.message.started':
-        return beginAttempt()
       case 'reason.thinking.delta':
-        return streamsText ? [{ type: 'reasoning', text: event.data.delta }] : []
+        return streamsText ? think(thoughts.grow(event.data.accumulated)) : []
       case 'output.message.delta':
-        if (!streamsText) return []
-        sent += event.data.delta
-        return say(event.data.delta)
+        return streamsText ? say(text.grow(event.data.accumulated)) : []
       case 'output.message.completed':
         return complete(event)
       case 'act.started':
@@ -92,8 +99,7 @@ export function createPieces({ streamsText, callId, answersAt }: PieceOptions): 
       case 'turn.cancelled':
         return finish('stop')
       case 'turn.failed':
-        isOver = true
-        return [{ type: 'error', message: event.data.error, code: event.data.error_code ?? 'internal_error' }]
+        return fail(event.data.error, event.data.error_code ?? 'internal_error')
       default:
         return []
     }

@@ -9,7 +9,7 @@ function chunksOf(events: Given[], options: Partial<TranslationOptions> = {}): s
   const translation = createTranslation({ ...OPTIONS, ...options })
   const frames = [translation.begin()]
   events.forEach(([type, data = {}], index) => {
-    frames.push(translation.event({ type, data, sequence: index + 1 } as TurnEvent))
+    if (!translation.isOver) frames.push(translation.event({ type, data, sequence: index + 1 } as TurnEvent))
   })
   return frames.flat().map(({ line }) => {
     if (line === '[DONE]') return line
@@ -20,8 +20,8 @@ function chunksOf(events: Given[], options: Partial<TranslationOptions> = {}): s
 }
 
 const attempt: Given = ['output.message.started']
-const said = (delta: string): Given => ['output.message.delta', { delta }]
-const thought = (delta: string): Given => ['reason.thinking.delta', { delta }]
+const said = (accumulated: string): Given => ['output.message.delta', { accumulated }]
+const thought = (accumulated: string): Given => ['reason.thinking.delta', { accumulated }]
 const answer = (text: string, thinking?: string, calls: object[] = []): Given => [
   'output.message.completed',
   { message: { content: [{ type: 'text', text }, ...calls], thinking } },
@@ -54,9 +54,9 @@ describe('a turn for the AI SDK', () => {
     ['reason.started'],
     attempt,
     thought('Hm'),
-    thought('m'),
+    thought('Hmm'),
     said('On'),
-    said('e'),
+    said('One'),
     answer('One.', 'Hmm'),
     END,
   ]
@@ -101,13 +101,43 @@ describe('a turn for the AI SDK', () => {
       ['start-step', 'text-start', 'text-delta Good', 'text-end', ...STOP],
     ],
     [
-      'begins another text where a failed attempt cannot be taken back',
-      retried,
+      'continues a failed attempt where it cannot be taken back',
+      [
+        ...([['reason.started'], attempt, thought('Hm'), said('One, t')] satisfies Given[]),
+        ...[attempt, thought('Hmm'), said('One'), said('One, two'), answer('One, two.', 'Hmm'), END],
+      ],
       { version: '5' },
       [
-        ...['start-step', 'text-start', 'text-delta Bad', 'text-end'],
-        ...['text-start', 'text-delta Go', 'text-delta od', 'text-end'],
+        ...['start-step', 'reasoning-start', 'reasoning-delta Hm', 'reasoning-end'],
+        ...['text-start', 'text-delta One, t', 'text-delta wo', 'text-delta .', 'text-end'],
         ...STOP,
+      ],
+    ],
+    [
+      'ends with an error where a failed attempt can be neither taken back nor continued',
+      retried,
+      { version: '6' },
+      [
+        ...['start-step', 'text-start', 'text-delta Bad', 'text-end', 'finish-step'],
+        ...[expect.stringMatching(/^error The answer began anew/), '[DONE]'],
+      ],
+    ],
+    [
+      'continues the thoughts of a failed attempt, and leaves out others',
+      [
+        ...([['reason.started'], attempt, thought('H'), attempt, thought('Hm')] satisfies Given[]),
+        ...[
+          attempt,
+          thought('Oh'),
+          ['reason.thinking.completed', { thinking: 'Oh' }] satisfies Given,
+          answer('One.'),
+          END,
+        ],
+      ],
+      { version: '6' },
+      [
+        ...['start-step', 'reasoning-start', 'reasoning-delta H', 'reasoning-delta m', 'reasoning-end'],
+        ...['text-start', 'text-delta One.', 'text-end', ...STOP],
       ],
     ],
     [

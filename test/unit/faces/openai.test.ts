@@ -21,7 +21,7 @@ const created = (streamsText: boolean) =>
 const eventOf = ([type, data = {}]: Given) => ({ type, data }) as TurnEvent
 const piecesOf = (events: Given[], streamsText = false): Piece[] => {
   const pieces = created(streamsText)
-  return events.flatMap((event) => pieces.event(eventOf(event)))
+  return events.flatMap((event) => (pieces.isOver ? [] : pieces.event(eventOf(event))))
 }
 const summary = (pieces: Piece[]): string[] =>
   pieces.map((piece) => {
@@ -31,7 +31,8 @@ const summary = (pieces: Piece[]): string[] =>
   })
 
 const attempt: Given = ['output.message.started']
-const said = (delta: string): Given => ['output.message.delta', { delta }]
+const said = (accumulated: string): Given => ['output.message.delta', { accumulated }]
+const thought = (accumulated: string): Given => ['reason.thinking.delta', { accumulated }]
 const answer = (text: string, more: object = {}): Given => [
   'output.message.completed',
   { message: { content: [{ type: 'text', text }], ...more }, usage: { input_tokens: 2, output_tokens: 1 } },
@@ -59,8 +60,41 @@ describe('a turn for Chat Completions', () => {
       ['reasoning Hm\n', 'content One.', 'finish stop 3'],
     ],
     [
+      'continues the text of a failed attempt, also from its middle',
+      [
+        attempt,
+        said('Once'),
+        said('Once, tw'),
+        attempt,
+        said('On'),
+        said('Once, two.'),
+        answer('Once, two. Three.'),
+        END,
+      ],
+      true,
+      ['content Once', 'content , tw', 'content o.', 'content  Three.', 'finish stop 3'],
+    ],
+    [
+      'ends with an error where the text of a failed attempt cannot be continued',
+      [attempt, said('Once'), attempt, said('On'), said('Only'), answer('Only two.'), END],
+      true,
+      ['content Once', expect.stringMatching(/^error text_changed The answer began anew/)],
+    ],
+    [
+      'ends with an error where the answer is shorter than the text of a failed attempt',
+      [attempt, said('Once, two'), attempt, said('Once'), answer('Once'), ['turn.cancelled']],
+      true,
+      ['content Once, two', expect.stringMatching(/^error text_changed/)],
+    ],
+    [
+      'leaves out thoughts that differ from what a failed attempt thought',
+      [attempt, thought('Hm'), attempt, thought('H'), thought('Hmm'), attempt, thought('Oh'), answer('One.'), END],
+      true,
+      ['reasoning Hm', 'reasoning m', 'content One.', 'finish stop 3'],
+    ],
+    [
       'streams thinking',
-      [attempt, ['reason.thinking.delta', { delta: 'Hm' }], answer('One.', { thinking: 'Hm' }), END],
+      [attempt, thought('Hm'), answer('One.', { thinking: 'Hm' }), END],
       true,
       ['reasoning Hm', 'content One.', 'finish stop 3'],
     ],
