@@ -1,6 +1,6 @@
 /**
- * Text of a step as its client has it, where a protocol cannot take text back. An attempt that begins anew adds to it what
- * goes beyond it.
+ * Text of a step as its client has it, where a protocol cannot take text back. An attempt that begins anew adds to it
+ * what goes beyond it.
  */
 export type SentText = {
   readonly text: string

@@ -7,6 +7,8 @@ const COUNTS = {
   killLanes: [1, 6],
   /** Kills while webhooks are told of turns. */
   webhookKills: [4, 50],
+  /** Kills of processes that stream to clients of all protocols. */
+  doubledTextKills: [3, 200],
   interleavings: [200, 1000],
   interleavingsAtOnce: [50, 100],
   /** Rounds of outages, each with one of every kind. An interleaving appends about three times. */

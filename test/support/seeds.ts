@@ -8,6 +8,7 @@ import { isSoak } from './counts.ts'
 const SEEDS = {
   kills: [1],
   webhookKills: [1],
+  doubledText: [1],
   storm: [1],
   scheduleStorm: [1],
   interleavings: [1],
