@@ -1,7 +1,8 @@
 /**
  * npm test: runs Jest against its own services on free ports and removes their data afterwards. Unit tests alone need
  * no services. `--soak` runs test/soak and the files that use counts or seeds, with the large counts and fresh seeds
- * (test/support/counts.ts). `--faces` runs test/faces, and first installs the clients that it drives.
+ * (test/support/counts.ts). `--faces` runs test/faces, and first installs the clients that it drives. `--proof` runs all
+ * histories of test/proof, for hours, and writes docs/proof-report.md.
  */
 import { execFile, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -82,8 +83,14 @@ const JEST = ['--disable-warning=ExperimentalWarning', path.join(ROOT, 'node_mod
 /** Runs Jest and returns its exit code. A signal counts as a failure. */
 function runJest(args: string[], env: Record<string, string>): Promise<number> {
   const isSoak = { ...process.env, ...env }.SOAK === '1'
+  const isProof = { ...process.env, ...env }.PROOF === '1'
   // Soak tests take half an hour, and faces need clients that are installed only for them.
-  const left = ['/node_modules/', ...(isSoak ? [] : ['/test/soak/']), ...(args.some(isOfFaces) ? [] : [`/${FACES}/`])]
+  const left = [
+    '/node_modules/',
+    ...(isSoak ? [] : ['/test/soak/']),
+    ...(isProof ? [] : ['/test/proof/world']),
+    ...(args.some(isOfFaces) ? [] : [`/${FACES}/`]),
+  ]
   // Jest takes all words after this option for its patterns, up to the next option.
   const ignored = left.map((pattern) => `--testPathIgnorePatterns=${pattern}`)
   const limits = isSoak ? ['--testTimeout=600000'] : []
@@ -168,7 +175,8 @@ async function readResults(exitCode: number): Promise<Counts> {
 }
 
 async function runTests(args: string[]): Promise<Counts> {
-  const given = args.filter((argument) => argument !== '--soak' && argument !== '--faces')
+  const given = args.filter((argument) => !['--soak', '--faces', '--proof'].includes(argument))
+  if (args.includes('--proof')) return runWithServices([...given, '--runInBand', 'test/proof'], { PROOF: '1' })
   if (args.includes('--faces')) return runWithServices(await prepareFaces(given), {})
   if (args.includes('--soak')) return runWithServices([...given, ...(await findSoakFiles())], { SOAK: '1' })
   if (await isUnitOnly(given)) return readResults(await runJest(given, {}))

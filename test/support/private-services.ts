@@ -13,6 +13,7 @@ import {
 
 /** Server for one test, which may stop it. A restart keeps its address and its data. */
 export type PrivateService<S> = {
+  dataDir: string
   address(): Promise<string>
   start(): Promise<S>
   /** Removes the data. The server must not be running. */
@@ -37,6 +38,7 @@ function privateService<S>(name: string, start: (dataDir: string, ports: number[
   chmodSync(dataDir, 0o755)
   const ports = freePorts(2)
   return {
+    dataDir,
     address: async () => `127.0.0.1:${(await ports)[0]}`,
     start: async () => start(dataDir, await ports),
     remove: () => rm(dataDir, { recursive: true, force: true }),

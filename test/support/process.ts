@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, type StdioOptions, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { guardAgainstLeak } from '../../dev/services/process.ts'
@@ -38,6 +38,14 @@ export type Joined = Pick<TestService, 'environment'>
  */
 const NODE_OPTIONS = ['--disable-warning=ExperimentalWarning', '--liftoff-only']
 
+/** What a process has in addition to the service: options of Node, pipes, and messages with which it is ready. */
+export type Instrumented = {
+  node: string[]
+  pipes: 'pipe'[]
+  ready: string[]
+  onStart(child: ChildProcess): void
+}
+
 const running = new Set<ServiceProcess>()
 
 /** Kills all processes that are still running, for use in afterAll. */
@@ -74,6 +82,14 @@ export async function startApiProcess(
   return { ...process, url: `http://127.0.0.1:${port}` }
 }
 
+/** Starts a process whose modules are edited while they are loaded. */
+export const startInstrumentedProcess = async (
+  entryPoint: 'api/main.ts' | 'main.ts',
+  service: Joined,
+  environment: Record<string, string>,
+  instrumented: Instrumented,
+): Promise<ServiceProcess> => (await startProcess(entryPoint, service, environment, ROOT, instrumented)).process
+
 /** Runs a program of the service that ends by itself. Returns everything that it printed. */
 export const runToEnd = (program: string, environment: Record<string, string>) =>
   new Promise<{ code: number; output: string }>((resolve) => {
@@ -96,8 +112,10 @@ async function startProcess(
   service: Joined,
   environment: Record<string, string>,
   folder = ROOT,
+  instrumented?: Instrumented,
 ) {
-  const child = spawn(process.execPath, [...NODE_OPTIONS, entryPoint], {
+  const stdio: StdioOptions = ['ignore', 'pipe', 'pipe', ...(instrumented?.pipes ?? [])]
+  const child = spawn(process.execPath, [...NODE_OPTIONS, ...(instrumented?.node ?? []), entryPoint], {
     cwd: folder,
     env: {
       ...process.env,
@@ -105,22 +123,23 @@ async function startProcess(
       ...environment,
       LOG_LEVEL: 'info',
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio,
   })
+  instrumented?.onStart(child)
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
-  if (child.pid === undefined) throw new Error(`${entryPoint} could not be started`)
-  const guard = guardAgainstLeak(child.pid, 'SIGKILL')
+  const { pid, stdout, stderr } = child
+  if (pid === undefined || !stdout || !stderr) throw new Error(`${entryPoint} could not be started`)
+  const guard = guardAgainstLeak(pid, 'SIGKILL')
   const end = (signal: NodeJS.Signals) => async () => {
     child.kill(signal)
     await exited
   }
   const signal = (name: NodeJS.Signals) => () => void child.kill(name)
   const lines: string[] = []
-  for (const output of [child.stdout, child.stderr])
-    createInterface({ input: output }).on('line', (line) => lines.push(line))
-  createInterface({ input: child.stderr }).on('line', (line) => process.stderr.write(`${line}\n`))
+  for (const output of [stdout, stderr]) createInterface({ input: output }).on('line', (line) => lines.push(line))
+  createInterface({ input: stderr }).on('line', (line) => process.stderr.write(`${line}\n`))
   const started = {
-    pid: child.pid,
+    pid,
     lines,
     kill: end('SIGKILL'),
     stop: end('SIGTERM'),
@@ -132,12 +151,17 @@ async function startProcess(
     guard.release()
     running.delete(started)
   })
-  return { process: started, port: await untilReady(child, entryPoint) }
+  return { process: started, port: await untilReady(child, entryPoint, instrumented?.ready ?? readyOf(entryPoint)) }
 }
 
-/** Reads the log until the process is ready. Resolves with the port, if it listens on one. */
-function untilReady(child: ChildProcess, entryPoint: EntryPoint): Promise<number | undefined> {
-  const needed = new Set<string>([READY[entryPoint], ...(entryPoint === 'main.ts' ? ['API listens'] : [])])
+const readyOf = (entryPoint: EntryPoint): string[] => [
+  READY[entryPoint],
+  ...(entryPoint === 'main.ts' ? ['API listens'] : []),
+]
+
+/** Reads the log until the process has said that it is ready. Resolves with the port, if it listens on one. */
+function untilReady(child: ChildProcess, entryPoint: EntryPoint, messages: string[]): Promise<number | undefined> {
+  const needed = new Set(messages)
   let port: number | undefined
   let last = ''
   return new Promise((resolve, reject) => {

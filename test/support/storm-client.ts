@@ -47,14 +47,14 @@ export type Follower = {
   stop(): Promise<void>
 }
 
-export function followSession(urls: string[], sessionId: string): Follower {
+export function followSession(urls: string[], sessionId: string, from?: string): Follower {
   const received: Json[] = []
   const waiting = new Set<() => void>()
   const over = new AbortController()
   let connections = 0
 
   async function readOnce(url: string): Promise<void> {
-    const since = received.at(-1)?.id
+    const since = received.at(-1)?.id ?? from
     const visit = new AbortController()
     const signal = AbortSignal.any([over.signal, visit.signal])
     const before = received.length

@@ -123,7 +123,7 @@ async function startServer(place: PrivateService<Service>): Promise<Server> {
 }
 
 /** Starts a server whose predecessor may still be letting go of its port and memory. */
-async function startAgain(place: PrivateService<Service>): Promise<Service> {
+export async function startAgain<S>(place: PrivateService<S>): Promise<S> {
   for (let start = 1; ; start++) {
     try {
       return await place.start()
@@ -135,13 +135,13 @@ async function startAgain(place: PrivateService<Service>): Promise<Service> {
 }
 
 /** Returns a process and its descendants. Postgres has a process for each connection, outside its process group. */
-async function familyOf(pid: number): Promise<number[]> {
+export async function familyOf(pid: number): Promise<number[]> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
   const families = await Promise.all(children.split(' ').filter(Boolean).map(Number).map(familyOf))
   return [pid, ...families.flat()]
 }
 
-function signal(pids: number[], name: NodeJS.Signals): void {
+export function signal(pids: number[], name: NodeJS.Signals): void {
   for (const pid of pids) {
     try {
       process.kill(pid, name)

@@ -1,0 +1,190 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Json } from '../support/http.ts'
+import { turnsOf } from '../support/record.ts'
+import { type Follower, followSession } from '../support/storm-client.ts'
+import { type Answer, type Command, heldOf, pendingOf, type Session, type State } from './model.ts'
+import { AGENT, type Stage } from './provider.ts'
+
+/** Time after which a record that differs from the model's is wrong. */
+export const GIVE_UP_MS = 60_000
+export const PAUSE_MS = 20
+const TRY_MS = 6000
+
+/** The service as a history sees it. */
+export type Place = { urls: string[]; stage: Stage; isServed(): boolean; expire(): Promise<void> }
+
+/** Session of the service, followed by a client from its first event on. */
+export type Played = { id: string; follower: Follower }
+
+/** The real side of a history. */
+export type Play = {
+  sessions: Played[]
+  /** Longest time without progress, in milliseconds during which a process was there to serve. */
+  slowestMs: number
+  place: Place
+  name: string
+  agentId: string
+  /** Requests without an answer: their command may have been done before its repetition. */
+  repeated: number
+}
+
+let plays = 0
+
+export async function startPlay(place: Place, sessions: number): Promise<Play> {
+  const name = `play${++plays}`
+  const play: Play = { sessions: [], slowestMs: 0, place, name, agentId: '', repeated: 0 }
+  play.agentId = (await ask(play, 'POST', '/v1/agents', AGENT)).body.id
+  for (let index = 0; index < sessions; index++) {
+    const { body } = await ask(play, 'POST', '/v1/sessions', { agent_id: play.agentId })
+    follow(play, body.id)
+  }
+  return play
+}
+
+const follow = (play: Play, id: string) => play.sessions.push({ id, follower: followSession(play.place.urls, id) })
+
+/** Sends a request until it is answered, with one Idempotency-Key, each time to the next address. */
+export async function ask(
+  play: Play,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<{ status: number; body: Json }> {
+  const headers = { 'Idempotency-Key': crypto.randomUUID(), 'Content-Type': 'application/json' }
+  const { urls } = play.place
+  const until = Date.now() + GIVE_UP_MS
+  for (let tries = 0; Date.now() < until; tries++) {
+    try {
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+      const signal = AbortSignal.timeout(TRY_MS)
+      const answer = await fetch(`${urls[tries % urls.length]}${path}`, { method, headers, signal, ...sent })
+      const text = await answer.text()
+      // 500 is never due to an outage.
+      if (answer.status !== 503 && answer.status !== 429)
+        return { status: answer.status, body: text && JSON.parse(text) }
+    } catch {
+      // The process has gone, perhaps after it did what was asked.
+    }
+    play.repeated++
+    await sleep(PAUSE_MS)
+  }
+  throw new Error(`${method} ${path} was not answered`)
+}
+
+/** Does a command in the service. Returns its answer in the terms of the model. */
+export async function perform(play: Play, state: State, command: Command): Promise<Answer> {
+  const session = state.sessions[command.session] as Session
+  const { id } = play.sessions[command.session] as Played
+  const at = `/v1/sessions/${id}`
+  const { status, body } = await request(play, session, at, command)
+  if (command.do === 'fork' && status === 201) {
+    follow(play, body.session.id)
+    return { status, made: play.sessions.length - 1 }
+  }
+  const code = status >= 400 ? body.code : command.do === 'cancel' ? body.status : undefined
+  return { status, ...(code && { code }) }
+}
+
+function messageOf(play: Play, session: Session, sessionIndex: number, script: unknown, turn = session.turns.length) {
+  // A fork's turns are counted on from the copied turns.
+  return { content: JSON.stringify({ name: `${play.name}/${sessionIndex}/${turn}`, turn, script }) }
+}
+
+async function request(
+  play: Play,
+  session: Session,
+  at: string,
+  command: Command,
+): Promise<{ status: number; body: Json }> {
+  switch (command.do) {
+    case 'send': {
+      if (command.by === 'schedule') return trigger(play, session, at, command)
+      const head = session.turns.find((turn) => turn.at !== 'over')
+      const joins = command.policy === 'steer' && head?.by === 'user'
+      const message = joins ? { content: 'And this.' } : messageOf(play, session, command.session, command.script)
+      return ask(play, 'POST', `${at}/messages`, { message, on_busy: command.policy })
+    }
+    case 'release': {
+      const held = heldOf(session)
+      if (held) play.place.stage.release(`${play.name}/${command.session}/${held.turn}`, held.call)
+      return { status: session.isDeleted ? 404 : 200, body: { code: 'not_found' } }
+    }
+    case 'cancel':
+      return ask(play, 'POST', `${at}/cancel`, await cancellation(play, session, at, command.which))
+    case 'answer': {
+      const pending = pendingOf(session)[command.call]?.id ?? 'call_unknown'
+      return ask(play, 'POST', `${at}/tool-results`, {
+        tool_results: [{ tool_call_id: pending, ...resultOf(command.how) }],
+      })
+    }
+    case 'fork':
+      return ask(play, 'POST', `${at}/fork`, await forkOf(play, session, at, command.edit))
+    case 'expire':
+      await expire(play, session, at)
+      return { status: session.isDeleted ? 404 : 200, body: { code: 'not_found' } }
+    case 'delete':
+      return ask(play, 'DELETE', at)
+  }
+}
+
+/** Has a schedule post the message. It runs only when it is triggered. */
+async function trigger(play: Play, session: Session, at: string, command: Extract<Command, { do: 'send' }>) {
+  const message = messageOf(play, session, command.session, command.script)
+  const input = { session_id: at.split('/').at(-1), message: message.content }
+  const target = { type: 'workflow', name: 'session_message', input }
+  const made = await ask(play, 'POST', '/v1/durable/schedules', {
+    name: crypto.randomUUID(),
+    cron_expression: '0 0 29 2 *',
+    target,
+  })
+  if (made.status !== 201) return made
+  const { status, body } = await ask(play, 'POST', `/v1/durable/schedules/${made.body.id}/trigger`)
+  // The schedule is triggered, not the message sent: the model has the status of a message.
+  return { status: status === 200 ? 201 : status, body }
+}
+
+/** Has retention run until a session has only the deltas of answers that are not complete. */
+async function expire(play: Play, session: Session, at: string): Promise<void> {
+  const isLeft = (events: Json[]) => {
+    const complete = new Set(events.filter(({ type }) => type === 'output.message.completed').map(execOf))
+    return events.some((event) => event.type === 'output.message.delta' && complete.has(execOf(event)))
+  }
+  const until = Date.now() + GIVE_UP_MS
+  while (!session.isDeleted && isLeft(await eventsOf(play, at))) {
+    if (Date.now() > until) throw new Error('retention left deltas of a complete answer')
+    await play.place.expire()
+    await sleep(100)
+  }
+}
+
+const execOf = ({ context }: Json): string => context.exec_id
+
+const resultOf = (how: string) =>
+  how === 'result'
+    ? { result: 'fine' }
+    : how === 'error'
+      ? { error: 'no' }
+      : { result: { approved: how === 'approve' } }
+
+async function cancellation(play: Play, session: Session, at: string, which: string): Promise<object> {
+  if (which === 'all') return {}
+  const unfinished = session.isDeleted ? [] : session.turns.filter((turn) => turn.at !== 'over')
+  const turn = which === 'first' ? unfinished[0] : unfinished.at(-1)
+  if (turn === undefined) return {}
+  return { turn_id: turnsOf(await eventsOf(play, at))[turn.number] }
+}
+
+async function forkOf(play: Play, session: Session, at: string, script: unknown): Promise<object> {
+  const last = session.ended.at(-1)
+  if (script === undefined || last === undefined || session.isDeleted) return {}
+  const turn = turnsOf(await eventsOf(play, at))[last]
+  return { at: turn, message: messageOf(play, session, play.sessions.length, script, last) }
+}
+
+export const eventsOf = async (play: Play, at: string): Promise<Json[]> =>
+  (await ask(play, 'GET', `${at}/events`)).body.data
+
+/** Ends the clients. */
+export async function endPlay(play: Play): Promise<void> {
+  await Promise.all(play.sessions.map(({ follower }) => follower.stop()))
+}

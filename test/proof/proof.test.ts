@@ -1,0 +1,126 @@
+import { execFileSync } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { startService } from '../support/service.ts'
+import { withClient } from '../support/temporal.ts'
+import { BUGS, type Bug } from './bugs.ts'
+import { type Proof, prove } from './prove.ts'
+import { type Stage, startStage } from './provider.ts'
+import { type Found, formatReport } from './report.ts'
+import { startWorld } from './world.ts'
+
+/** `npm run proof`, which runs for hours. HISTORIES, SEED, HISTORY and BUG choose a part of it. */
+const isWhole = process.env.PROOF === '1'
+const { SEED = '1', HISTORY, BUG, HISTORIES } = process.env
+const counts = isWhole ? { quiet: 1000, disturbed: 1000 } : { quiet: 10, disturbed: 4 }
+const countOf = (kind: 'quiet' | 'disturbed') => (HISTORY ? 1 : Number(HISTORIES ?? counts[kind]))
+/** Histories in which a planted bug has to be found. */
+const MOST_FOR_A_BUG = 200
+/** Longest time without progress while a process is there to serve. */
+const STUCK_MS = 5000
+/** Time in which a failing history is made smaller. */
+const SHRINK_MS = isWhole ? 120_000 : 0
+const TIME_LIMIT_MS = 6 * 3_600_000
+const REPORT = 'docs/proof-report.md'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await startStage()
+})
+afterAll(() => stage.close())
+
+const settings = () => ({
+  DEFAULT_OPENAI_API_KEY: 'sk-none',
+  DEFAULT_OPENAI_BASE_URL: stage.baseUrl,
+  DELTA_RETENTION_SECS: '1',
+})
+
+/** Runs retention now. A Temporal that is away runs it later. */
+const runRetention = ({ TEMPORAL_ADDRESS = '', TEMPORAL_TASK_QUEUE = '' }: Record<string, string>) =>
+  withClient({ config: { TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE: 'default' } }, (client) =>
+    client.schedule.getHandle(`${TEMPORAL_TASK_QUEUE}-retention`).trigger(),
+  ).catch(() => {})
+
+const note = (line: string) => void (isWhole && process.stdout.write(`${line}\n`))
+const wanted = (count: number) => ({ seed: Number(SEED), count, path: HISTORY, shrinkMs: SHRINK_MS })
+
+async function proveQuiet(): Promise<Proof> {
+  const service = await startService({ retention: { deltasMs: 1000 }, environment: settings() })
+  const { TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE } = service.config
+  const expire = () => runRetention({ TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE })
+  const place = { urls: [service.url], stage, isServed: () => true, expire }
+  try {
+    return await prove(place, undefined, wanted(countOf('quiet')), note)
+  } finally {
+    await service.stop()
+  }
+}
+
+async function proveDisturbed(count: number, bug?: Bug): Promise<Proof> {
+  const world = await startWorld({ settings: settings(), ...(bug && { plants: bug.edits }) })
+  const expire = () => runRetention(world.environment)
+  const place = { urls: world.urls, stage, isServed: world.isServed, expire }
+  try {
+    return await prove(place, world, { ...wanted(count), ...(bug && { shrinkMs: 0, stopAt: 1 }) }, note)
+  } finally {
+    await world.close()
+  }
+}
+
+function expectProof({ passed, failed }: Proof, count: number): void {
+  expect(failed).toEqual([])
+  expect(passed).toHaveLength(count)
+  // Beside other tests anything may take a while.
+  if (isWhole) expect(passed.filter(({ slowestMs }) => slowestMs > STUCK_MS)).toEqual([])
+}
+
+async function findBug(bug: Bug): Promise<Found> {
+  const { passed, failed } = await proveDisturbed(MOST_FOR_A_BUG, bug)
+  return { bug, after: passed.length + 1, failed: failed[0] }
+}
+
+const chosen = BUG === undefined ? undefined : BUGS[Number(BUG) - 1]
+const results: { quiet?: Proof; disturbed?: Proof; found: Found[] } = { found: [] }
+afterAll(async () => {
+  const { quiet, disturbed, found } = results
+  if (!isWhole || HISTORY || !quiet || !disturbed) return
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
+  const release = git('describe', '--always', '--dirty')
+  const date = new Date().toISOString().slice(0, 10)
+  await writeFile(REPORT, formatReport({ quiet, disturbed, found, seed: Number(SEED), release, date }))
+})
+
+describe('the service', () => {
+  const isUnplanted = chosen === undefined ? it : it.skip
+  isUnplanted(
+    'does in random histories what its model does',
+    async () => {
+      results.quiet = await proveQuiet()
+      expectProof(results.quiet, countOf('quiet'))
+    },
+    TIME_LIMIT_MS,
+  )
+
+  isUnplanted(
+    'loses and doubles nothing through faults',
+    async () => {
+      results.disturbed = await proveDisturbed(countOf('disturbed'))
+      expectProof(results.disturbed, countOf('disturbed'))
+    },
+    TIME_LIMIT_MS,
+  )
+})
+
+describe('the histories', () => {
+  // Each bug needs a world of its own, for minutes: only in `npm run proof`.
+  const whenWhole =
+    isWhole && (HISTORY === undefined || chosen !== undefined) ? it.each(chosen ? [chosen] : BUGS) : it.skip.each(BUGS)
+  whenWhole(
+    'find: $name',
+    async (bug) => {
+      const found = await findBug(bug)
+      results.found.push(found)
+      expect(found.failed).toBeDefined()
+    },
+    TIME_LIMIT_MS,
+  )
+})

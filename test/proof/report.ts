@@ -1,0 +1,93 @@
+import { BUGS, type Bug } from './bugs.ts'
+import { FAULT_KINDS } from './faults.ts'
+import { POINTS } from './points.ts'
+import type { Failed, Passed, Proof } from './prove.ts'
+
+/** Number of the first history that found a planted bug, and how it replays. Undefined: none did. */
+export type Found = { bug: Bug; after: number; failed: Failed | undefined }
+export type Results = { quiet: Proof; disturbed: Proof; found: Found[]; seed: number; release: string; date: string }
+
+const sum = (numbers: number[]): number => numbers.reduce((total, one) => total + one, 0)
+
+/** Writes the results of a proof as a page. */
+export function formatReport({ quiet, disturbed, found, seed, release, date }: Results): string {
+  return [
+    '# Report of the proof',
+    '',
+    `Made by \`npm run proof\` on ${date}, of ${release}. [How it is tested](how-it-is-tested.md) says what this means.`,
+    '',
+    '| Histories | Run | Commands | Turns | Requests repeated | Faults | Different from the model | Stuck for over 5 s |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+    row('undisturbed', quiet),
+    row('with faults', disturbed),
+    '',
+    `Seed ${seed}. Longest time without progress while a process was there to serve: ${longest(disturbed.passed)}.`,
+    '',
+    '## Faults',
+    '',
+    '| Fault | Times |',
+    '| --- | --- |',
+    ...counted(FAULT_KINDS, disturbed.passed, 'kind'),
+    '',
+    '## Points',
+    '',
+    '| Point | Faults |',
+    '| --- | --- |',
+    ...counted(POINTS, disturbed.passed, 'point'),
+    '',
+    '## Planted bugs',
+    '',
+    `${found.filter(({ failed }) => failed).length} of ${found.length} were found. A bug is replayed by \`BUG=<number> SEED=<seed> HISTORY=<history> npm run proof\`.`,
+    '',
+    '| | Bug | Found by history | Seed and history | First difference |',
+    '| --- | --- | --- | --- | --- |',
+    ...found.toSorted((a, b) => numberOf(a) - numberOf(b)).map(rowOfBug),
+    ...failures([...quiet.failed, ...disturbed.failed]),
+    '',
+  ].join('\n')
+}
+
+function row(name: string, { passed, failed }: Proof): string {
+  const faults = sum(passed.map(({ happened }) => happened.length))
+  const stuck = passed.filter(({ slowestMs }) => slowestMs > 5000).length
+  const total = (of: 'commands' | 'turns' | 'repeated') => sum(passed.map((one) => one[of]))
+  const cells = [name, passed.length + failed.length, total('commands'), total('turns'), total('repeated'), faults]
+  return `| ${[...cells, failed.length, stuck].join(' | ')} |`
+}
+
+function longest(passed: Passed[]): string {
+  const times = passed.map(({ slowestMs }) => slowestMs).toSorted((a, b) => a - b)
+  const at = (share: number) => `${((times[Math.floor(share * (times.length - 1))] ?? 0) / 1000).toFixed(1)} s`
+  return `median ${at(0.5)}, 99 of 100 ${at(0.99)}, longest ${at(1)}`
+}
+
+function counted(names: readonly string[], passed: Passed[], of: 'kind' | 'point'): string[] {
+  const happened = passed.flatMap((one) => one.happened.map((fault) => fault[of] as string))
+  return names.map((name) => `| \`${name}\` | ${happened.filter((one) => one === name).length} |`)
+}
+
+const numberOf = ({ bug }: Found): number => BUGS.indexOf(bug) + 1
+
+function rowOfBug({ bug, after, failed }: Found): string {
+  const difference = failed?.error.split('\n').find((line) => /^[-+] /.test(line)) ?? failed?.error.split('\n')[0] ?? ''
+  const replay = failed ? `${failed.seed}, \`${failed.path}\`` : ''
+  const cells = [
+    BUGS.indexOf(bug) + 1,
+    bug.name,
+    failed ? after : 'not found',
+    replay,
+    `\`${difference.replaceAll(/[|`]/g, '')}\``,
+  ]
+  return `| ${cells.join(' | ')} |`
+}
+
+const failures = (failed: Failed[]): string[] =>
+  failed.flatMap(({ seed, path, error, smallest }) => [
+    '',
+    `## Failure of seed ${seed}, history ${path}`,
+    '',
+    '```',
+    error.slice(0, 4000),
+    JSON.stringify(smallest, null, 1),
+    '```',
+  ])

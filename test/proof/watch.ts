@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Json } from '../support/http.ts'
+import { expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
+import { followSession } from '../support/storm-client.ts'
+import { heldOf, run, type Script, type Session, type State } from './model.ts'
+import { ask, eventsOf, GIVE_UP_MS, PAUSE_MS, type Play, type Played, perform } from './play.ts'
+import { compare, observed } from './terms.ts'
+
+/** Time without progress, while a process is there to serve, after which a record stays as it is. */
+const STUCK_MS = 15_000
+
+/** Waits until every session's record is the model's. Throws with the difference if it never is. */
+export async function rest(play: Play, state: State): Promise<void> {
+  for (const [index, session] of state.sessions.entries()) {
+    if (session.isDeleted) continue
+    const { id } = play.sessions[index] as Played
+    await restOf(play, session, `/v1/sessions/${id}`)
+  }
+}
+
+async function restOf(play: Play, session: Session, at: string): Promise<void> {
+  const expected = compare(session.events)
+  const until = Date.now() + GIVE_UP_MS
+  let seen = -1
+  let stuckMs = 0
+  for (let lastAt = Date.now(); ; ) {
+    const events = await eventsOf(play, at)
+    const found = compare(observed(events))
+    if (isSame(found, expected) && isHeldAs(session, events)) return
+    const isBeyond = found.length > expected.length && isSame(found.slice(0, expected.length), expected)
+    if (isBeyond || stuckMs > STUCK_MS || Date.now() > until) expect(found).toEqual(expected)
+    if (stuckMs > STUCK_MS || Date.now() > until)
+      throw new Error(`the held call said: ${JSON.stringify(events.slice(-3))}`)
+    stuckMs = play.place.isServed() && events.length === seen ? stuckMs + Date.now() - lastAt : 0
+    play.slowestMs = Math.max(play.slowestMs, stuckMs)
+    seen = events.length
+    lastAt = Date.now()
+    await sleep(PAUSE_MS)
+  }
+}
+
+const isSame = (a: string[], b: string[]): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+/** Reports whether the held call has said what it should, in its latest attempt. */
+function isHeldAs(session: Session, events: Json[]): boolean {
+  const held = heldOf(session)
+  if (held === undefined) return true
+  const from = events.findLastIndex(({ type }) => type === 'output.message.started')
+  const said = events.slice(from).filter(({ type }) => type === 'output.message.delta')
+  return said.at(-1)?.data.accumulated === held.says
+}
+
+/** Retention may delete deltas while a client is about to read them. */
+const withoutDeltas = (events: Json[]): Json[] => events.filter(({ type }) => type !== 'output.message.delta')
+
+/**
+ * Sends a message to an idle session and cancels its turn soon after. The turn must end as if undisturbed, or be cancelled
+ * with a part of that. The model goes on from what happened.
+ */
+export async function race(play: Play, state: State, { session: index, script, afterMs }: Race): Promise<void> {
+  const command = { do: 'send', session: index, script, policy: 'enqueue' } as const
+  const before = structuredClone(state)
+  const at = `/v1/sessions/${play.sessions[index]?.id}`
+  const { status } = await perform(play, before, command)
+  expect(status).toBe(201)
+  await sleep(afterMs)
+  await ask(play, 'POST', `${at}/cancel`, {})
+  run(state, command)
+  const session = state.sessions[index] as Session
+  const turn = session.turns.at(-1)
+  if (turn === undefined) return
+  const cancelled = { type: 'turn.cancelled', turn: turn.number }
+  const events = await whenEnded(play, at, turn.number)
+  const whole = compare(session.events)
+  const found = compare(observed(events))
+  if (found.some((line) => line === `${turn.number} ${cancelled.type}`)) {
+    const open =
+      / (turn\.cancelled|session\.idled|tool\.completed \S+ cancelled|output\.message\.completed .*interrupted)$/
+    const part = found.filter((line) => !line.startsWith(`${turn.number} `) || !open.test(line))
+    let next = 0
+    for (const line of whole) if (line === part[next]) next++
+    // Everything that happened is what should have, in order.
+    expect(part.slice(next)).toEqual([])
+  } else expect(found).toEqual(whole)
+  turn.at = 'over'
+  if (!session.ended.includes(turn.number)) session.ended.push(turn.number)
+  session.events = observed(events)
+  session.works = await worksOf(play, at)
+}
+
+export type Race = { do: 'race'; session: number; script: Script; afterMs: number }
+
+async function whenEnded(play: Play, at: string, turn: number): Promise<Json[]> {
+  const until = Date.now() + GIVE_UP_MS
+  for (;;) {
+    const events = await eventsOf(play, at)
+    const last = events.at(-1)
+    if (last?.type === 'session.idled' && turnsOf(events).indexOf(turnOf(last)) === turn) return events
+    if (Date.now() > until) throw new Error(`the cancelled turn did not end: ${compare(observed(events)).join('\n')}`)
+    await sleep(PAUSE_MS)
+  }
+}
+
+/** Expects that clients and data of every session have everything, once. */
+export async function expectNothingLostOrDoubled(play: Play, state: State): Promise<void> {
+  for (const [index, session] of state.sessions.entries()) {
+    if (session.isDeleted) continue
+    const { id, follower } = play.sessions[index] as Played
+    const events = await eventsOf(play, `/v1/sessions/${id}`)
+    const last = events.at(-1)?.id
+    if (last !== undefined) await follower.until((event) => event.id === last)
+    const kept = new Set(events.map((event) => event.id))
+    const sent = follower.received.filter((event) => kept.has(event.id))
+    expect(withoutDeltas(sent)).toEqual(withoutDeltas(events))
+    expect(new Set(follower.received.map((event) => event.id)).size).toBe(follower.received.length)
+    if (events.length === events.at(-1)?.sequence) expectSoundRecord(events)
+    expect(await worksOf(play, `/v1/sessions/${id}`)).toEqual(session.works.toSorted())
+  }
+}
+
+async function worksOf(play: Play, at: string): Promise<string[]> {
+  const files = await ask(play, 'POST', `${at}/fs/_/grep`, { pattern: '/' })
+  const lines = files.body.data.flatMap(({ matches }: Json) => matches.map(({ line }: Json) => `guarded ${line}`))
+  const rows = await ask(play, 'POST', `${at}/databases/works/query`, { sql: 'SELECT id FROM works' })
+  const ids = rows.status === 404 ? [] : rows.body.rows.map(([id]: string[]) => `works ${id}`)
+  return [...lines, ...ids].toSorted()
+}
+
+/** Reads a session again from any of its events on, and expects what followed it. */
+export async function reconnect(play: Play, index: number, from: number): Promise<void> {
+  const { id } = play.sessions[index] as Played
+  const events = await eventsOf(play, `/v1/sessions/${id}`)
+  const since = events[from % Math.max(events.length, 1)]
+  if (since === undefined || since === events.at(-1)) return
+  const again = followSession(play.place.urls, id, since.id)
+  await again.until((event) => event.id === events.at(-1).id)
+  await again.stop()
+  const later = again.received.slice(0, again.received.findIndex((event) => event.id === events.at(-1).id) + 1)
+  expect(withoutDeltas(later)).toEqual(withoutDeltas(events.slice(events.indexOf(since) + 1)))
+}
