@@ -12,6 +12,7 @@ const BENCHES: Record<string, Bench> = {
   apart: async (ground) => (await import('./turns.ts')).benchApart(ground),
   streams: async (ground) => (await import('./streams.ts')).benchStreams(ground, ground.args),
   peers: async (ground) => (await import('./peers.ts')).benchPeers(ground, ground.args),
+  hours: async (ground) => (await import('./hours.ts')).benchHours(ground),
   growth: async (ground) => (await import('./growth.ts')).benchGrowth(ground),
   capacity: async (ground) => (await import('./capacity.ts')).benchCapacity(ground),
   recovery: async ({ services, ports }) => (await import('./recovery.ts')).benchRecovery(services, ports[0]),

@@ -27,9 +27,10 @@ export async function startSite(
   shape: Shape,
   providerPort: number,
   folder = ROOT,
+  settings: Record<string, string> = {},
 ): Promise<Site> {
   const [port = 0, otherPort = 0] = await freePorts(2)
-  const environment = providerEnvironment(providerPort)
+  const environment = { ...providerEnvironment(providerPort), ...settings }
   const start = (entryPoint: 'main.ts' | 'api/main.ts' | 'worker/main.ts', at = port) =>
     spawnApp(services, at, environment, { folder, entryPoint })
   // The first one migrates the database.
