@@ -54,17 +54,19 @@ export async function ask(
   const { urls } = play.place
   const until = Date.now() + GIVE_UP_MS
   for (let tries = 0; Date.now() < until; tries++) {
+    let status: number | undefined
+    let text = ''
     try {
       const sent = body === undefined ? {} : { body: JSON.stringify(body) }
       const signal = AbortSignal.timeout(TRY_MS)
       const answer = await fetch(`${urls[tries % urls.length]}${path}`, { method, headers, signal, ...sent })
-      const text = await answer.text()
+      text = await answer.text()
       // 500 is never due to an outage.
-      if (answer.status !== 503 && answer.status !== 429)
-        return { status: answer.status, body: text && JSON.parse(text) }
+      if (answer.status !== 503 && answer.status !== 429) status = answer.status
     } catch {
       // The process has gone, perhaps after it did what was asked.
     }
+    if (status !== undefined) return { status, body: text && JSON.parse(text) }
     play.repeated++
     await sleep(PAUSE_MS)
   }
@@ -150,11 +152,12 @@ async function expire(play: Play, session: Session, at: string): Promise<void> {
     return events.some((event) => event.type === 'output.message.delta' && complete.has(execOf(event)))
   }
   const until = Date.now() + GIVE_UP_MS
-  while (!session.isDeleted && isLeft(await eventsOf(play, at))) {
+  if (session.isDeleted) return
+  do {
     if (Date.now() > until) throw new Error('retention left deltas of a complete answer')
     await play.place.expire()
     await sleep(100)
-  }
+  } while (isLeft(await eventsOf(play, at)))
 }
 
 const execOf = ({ context }: Json): string => context.exec_id

@@ -50,6 +50,15 @@ function isHeldAs(session: Session, events: Json[]): boolean {
   return said.at(-1)?.data.accumulated === held.says
 }
 
+/** Rejects when a wait takes as long as no outage does. */
+async function within(work: Promise<void>, what: string): Promise<void> {
+  const late = new AbortController()
+  const timer = sleep(GIVE_UP_MS, undefined, { signal: late.signal }).then(() => {
+    throw new Error(`${what} did not come to its end`)
+  })
+  await Promise.race([work, timer]).finally(() => late.abort())
+}
+
 /** Retention may delete deltas while a client is about to read them. */
 const withoutDeltas = (events: Json[]): Json[] => events.filter(({ type }) => type !== 'output.message.delta')
 
@@ -82,10 +91,15 @@ export async function race(play: Play, state: State, { session: index, script, a
     // Everything that happened is what should have, in order.
     expect(part.slice(next)).toEqual([])
   } else expect(found).toEqual(whole)
+  const ends = found.filter((line) => new RegExp(`^${turn.number} turn\\.(completed|cancelled|failed)`).test(line))
+  expect(ends).toHaveLength(1)
   turn.at = 'over'
   if (!session.ended.includes(turn.number)) session.ended.push(turn.number)
   session.events = observed(events)
-  session.works = await worksOf(play, at)
+  const works = await worksOf(play, at)
+  expect(session.works).toEqual(expect.arrayContaining(works))
+  expect(works).toEqual([...new Set(works)])
+  session.works = works
 }
 
 export type Race = { do: 'race'; session: number; script: Script; afterMs: number }
@@ -104,14 +118,22 @@ async function whenEnded(play: Play, at: string, turn: number): Promise<Json[]> 
 /** Expects that clients and data of every session have everything, once. */
 export async function expectNothingLostOrDoubled(play: Play, state: State): Promise<void> {
   for (const [index, session] of state.sessions.entries()) {
-    if (session.isDeleted) continue
+    if (session.isDeleted) {
+      const sequences = play.sessions[index]?.follower.received.map(({ sequence }) => sequence) ?? []
+      expect(sequences).toEqual([...new Set(sequences)].toSorted((a, b) => a - b))
+      continue
+    }
     const { id, follower } = play.sessions[index] as Played
     const events = await eventsOf(play, `/v1/sessions/${id}`)
     const last = events.at(-1)?.id
-    if (last !== undefined) await follower.until((event) => event.id === last)
+    if (last !== undefined)
+      await within(
+        follower.until((event) => event.id === last),
+        `the stream of ${id}`,
+      )
+    expect(withoutDeltas(follower.received)).toEqual(withoutDeltas(events))
     const kept = new Set(events.map((event) => event.id))
-    const sent = follower.received.filter((event) => kept.has(event.id))
-    expect(withoutDeltas(sent)).toEqual(withoutDeltas(events))
+    expect(follower.received.filter((event) => kept.has(event.id)).map((event) => event.id)).toEqual([...kept])
     expect(new Set(follower.received.map((event) => event.id)).size).toBe(follower.received.length)
     if (events.length === events.at(-1)?.sequence) expectSoundRecord(events)
     expect(await worksOf(play, `/v1/sessions/${id}`)).toEqual(session.works.toSorted())
@@ -133,7 +155,10 @@ export async function reconnect(play: Play, index: number, from: number): Promis
   const since = events[from % Math.max(events.length, 1)]
   if (since === undefined || since === events.at(-1)) return
   const again = followSession(play.place.urls, id, since.id)
-  await again.until((event) => event.id === events.at(-1).id)
+  await within(
+    again.until((event) => event.id === events.at(-1).id),
+    `another stream of ${id}`,
+  )
   await again.stop()
   const later = again.received.slice(0, again.received.findIndex((event) => event.id === events.at(-1).id) + 1)
   expect(withoutDeltas(later)).toEqual(withoutDeltas(events.slice(events.indexOf(since) + 1)))
