@@ -73,7 +73,7 @@ describePages('a conversation', () => {
               { name: 'add', arguments: { a: 20, b: 22 } },
               { name: 'write_file', arguments: { path: '/sum.md', content: 'The sum\nis **42**.' } },
             ],
-            tokens_per_second: 30,
+            tokens_per_second: 15,
           },
           { text: 'It is **42**, as `add` says. '.repeat(20), tokens_per_second: 40 },
         ],

@@ -9,8 +9,8 @@ import { expectRoom } from './layout.ts'
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 /** WCAG 2.2 AA, and what axe counts as good practice. */
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']
-/** Rules whose findings change with the colours and the width. */
-const RULES_OF_LOOKS = ['color-contrast', 'target-size', 'scrollable-region-focusable']
+/** Rules whose findings change with the colours and the width. A bar that stays in view may cover half a target in another window. */
+const RULES_OF_LOOKS = ['color-contrast', 'scrollable-region-focusable']
 /** Windows: of a large screen, of a notebook and of a phone. */
 const SIZES = {
   wide: { width: 1440, height: 900 },
