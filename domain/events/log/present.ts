@@ -58,7 +58,7 @@ function presentData(event: StoredEvent, parts: ReadParts): unknown {
     }
     case 'act.started': {
       // Only for the calls, which compare them.
-      const { versions: _versions, ...data } = event.data
+      const { versions: _versions, approved_as: _approved, ...data } = event.data
       return data
     }
     case 'tool.call_requested': {

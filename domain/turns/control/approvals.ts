@@ -11,7 +11,7 @@ import { type CallResult, pendingCalls, readAct } from '../calls.ts'
 import type { ChildTurn } from '../child-turns.ts'
 import type { Deps } from '../deps.ts'
 import { chooseChild } from '../run/child-call.ts'
-import { loadCall } from '../run/tool.ts'
+import { type LoadedCall, loadCall } from '../run/tool.ts'
 
 type Results = SubmitToolResultsRequest['tool_results']
 
@@ -83,13 +83,17 @@ export async function readApproved(
     const loaded = await loadCall(deps, place, act.iteration, call.position)
     if (result.for === 'session' && loaded?.tool?.needsApproval)
       throw invalid(`${field}: must be absent, because each call of ${call.name.slice(0, 200)} needs an approval`)
-    if (result.for === 'session') approved.tools[call.name] = loaded?.planned?.version ?? null
+    if (result.for === 'session') approved.tools[call.name] = approvedAs(loaded)
     const asking = { ...place, step: callStep(act.iteration, call.id) }
     const child = loaded && (await chooseChild(deps, asking, loaded, 'may_start'))
     if (child) approved.children.set(call.id, child)
   }
   return approved
 }
+
+/** Returns the version of a tool whose call was shown. */
+const approvedAs = (call: LoadedCall | undefined): string | null =>
+  call?.planned?.approvedAs?.[call.position] ?? call?.planned?.version ?? null
 
 type Approval = Results[number] & { result: { approved: true; for?: unknown } }
 

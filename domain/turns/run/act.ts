@@ -4,7 +4,7 @@ import { newUuid } from '../../kit/ids.ts'
 import type { RedactedCall } from '../../tools/call-secrets/redact-call.ts'
 import { type CheckedCall, checkArguments } from '../../tools/capabilities/arguments/check.ts'
 import type { Tool } from '../../tools/capabilities/capability.ts'
-import { approvableVersion, type OfferedTool, type Toolset } from '../../tools/capabilities/toolset.ts'
+import { approvableVersion, type Toolset } from '../../tools/capabilities/toolset.ts'
 import { type ActPlan, callCompleted, callStarted, type PlannedCall, planAct } from '../calls.ts'
 import type { Deps } from '../deps.ts'
 import type { TurnContext } from './turn-context.ts'
@@ -38,15 +38,21 @@ export async function beginAct(
     return { ...named, policy: 'auto', state: 'completed' }
   })
   const summaries = calls.map(({ id, name, displayName, policy }) => ({ id, name, display_name: displayName, policy }))
-  const versions = calls.map(({ name }) => plannedVersion(context.toolset.get(name)))
-  const data = { tool_calls: summaries, ...(versions.some((version) => version !== null) ? { versions } : {}) }
+  const offered = calls.map(({ name }) => context.toolset.get(name))
+  const versions = offered.map((one) => one?.tool?.version ?? null)
+  const data = {
+    tool_calls: summaries,
+    ...(versions.some((version) => version !== null) ? { versions } : {}),
+    // Apart from the versions, with which a worker of the release before compares tools.
+    ...(calls.some(isGuarded)
+      ? { approved_as: offered.map((one) => (one === undefined ? null : approvableVersion(one))) }
+      : {}),
+  }
   const began: NewEvent = { type: 'act.started', step: actStep(iteration), execId, data }
   return { events: [began, ...wrong], plan: planAct(context.toolset, calls) }
 }
 
-/** A configuration matters to approvals only. */
-const plannedVersion = (offered: OfferedTool | undefined): string | null =>
-  offered?.policy === 'requires_approval' ? approvableVersion(offered) : (offered?.tool?.version ?? null)
+const isGuarded = ({ policy }: PlannedCall): boolean => policy === 'requires_approval'
 
 /** Returns per call why it cannot be run, in words that help the model to correct it. Undefined for a runnable call. */
 async function findProblems(

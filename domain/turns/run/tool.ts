@@ -155,8 +155,14 @@ export const UNAPPROVED = {
 } satisfies CallResult
 
 /** Whether the user has approved the call of this very tool: it may have been replaced since it was planned. */
-export const isApproved = ({ planned, ...call }: Pick<LoadedCall, 'tool' | 'config' | 'planned'>): boolean =>
-  planned?.policy === 'requires_approval' && planned.version === approvableVersion(call)
+export function isApproved({ planned, position, ...call }: ApprovedCall): boolean {
+  if (planned?.policy !== 'requires_approval') return false
+  const { version, approvedAs } = planned
+  if (approvedAs === null) return version === (call.tool?.version ?? null)
+  return approvedAs[position] === approvableVersion(call)
+}
+
+type ApprovedCall = Pick<LoadedCall, 'tool' | 'config' | 'planned' | 'position'>
 
 async function resultOf(
   deps: Deps,
@@ -199,7 +205,7 @@ async function resultOf(
   let reports = 0
   const progress = createProgressWriter(async ({ message, ...counts }) => {
     const name = progressStep(iteration, claims, ++reports, call.id)
-    const said = message === undefined ? {} : { message: storableText(redactText(message, hidden)) }
+    const said = message === undefined ? {} : { message: storableText(redactText(shownOf(tool, message), hidden)) }
     const data = { turn_id: toId('turn', turn.turnId), tool_call_id: call.id, ...counts, ...said }
     await appendAs(deps, turn, step, attempt, [{ type: 'tool.progress', step: name, execId: call.execId, data }])
   })
@@ -224,7 +230,7 @@ async function resultOf(
       if (error instanceof DomainError || error instanceof ToolError)
         return {
           status: 'error',
-          error: shownOf(tool, storableText(redactText(error.message, hidden).slice(0, MAX_ERROR_LENGTH))),
+          error: storableText(redactText(shownOf(tool, error.message), hidden).slice(0, MAX_ERROR_LENGTH)),
         }
       // Whether the tool has had its effect is then unknown, but another attempt finds out.
       if (tool.mayRunAgain && deps.unavailability(error) !== undefined) throw redactError(error, hidden)
@@ -288,8 +294,11 @@ const tracedResult = (ran: Ran) => {
   return { errorType: ran.status, content: ran.error }
 }
 
-/** Policy on a call when it was planned, and the version of its tool. */
-type PlannedAs = { policy: ToolPolicy | null; version: string | null }
+/**
+ * Policy on a call when it was planned, and the version of its tool. `approvedAs` has for each call of the answer what its
+ * approval is for; null in an act without approvals, or planned by a release before.
+ */
+type PlannedAs = { policy: ToolPolicy | null; version: string | null; approvedAs: (string | null)[] | null }
 
 export type LoadedCall = {
   position: number
@@ -334,7 +343,7 @@ export async function loadCall(
         WHERE part ->> 'type' = 'tool_call' ORDER BY number OFFSET ${position} LIMIT 1) AS call,
       m.data -> 'secret_tokens' AS "secretTokens",
       (SELECT json_build_object('policy', data #> ARRAY['tool_calls', ${String(position)}, 'policy'],
-          'version', data #> ARRAY['versions', ${String(position)}])
+          'version', data #> ARRAY['versions', ${String(position)}], 'approvedAs', data -> 'approved_as')
         FROM events WHERE turn_id = m.turn_id AND type = 'act.started' AND step = ${actStep(iteration)}) AS planned,
       ARRAY(SELECT step FROM events
         WHERE turn_id = m.turn_id AND type = 'tool.completed' AND step LIKE ${callSteps(iteration)}) AS completed,
