@@ -79,7 +79,7 @@ function* jpegScans(bytes: Buffer): Generator<number> {
 }
 
 /** Finds the next marker that begins a segment: not a byte of data, a restart, or the filling before a marker. */
-function nextMarker(bytes: Buffer, start: number): number {
+export function nextMarker(bytes: Uint8Array, start: number): number {
   for (let at = bytes.indexOf(MARKER, start); at >= 0; at = bytes.indexOf(MARKER, at + 1)) {
     const code = bytes[at + 1] ?? 0
     const isAlone = code <= 0x01 || code === MARKER || (code >= 0xd0 && code <= 0xd9)

@@ -1,3 +1,4 @@
+import { nextMarker } from './image-frames.ts'
 import { imageTypeOf } from './image-type.ts'
 
 export type ImageSize = { width: number; height: number }
@@ -6,7 +7,7 @@ export type ImageSize = { width: number; height: number }
 export function imageSizeOf(bytes: Uint8Array): ImageSize | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   try {
-    return readSize(view, imageTypeOf(bytes))
+    return readSize(view, bytes)
   } catch (error) {
     // The header ends before its size.
     if (error instanceof RangeError) return undefined
@@ -14,8 +15,8 @@ export function imageSizeOf(bytes: Uint8Array): ImageSize | undefined {
   }
 }
 
-function readSize(view: DataView, type: ReturnType<typeof imageTypeOf>): ImageSize | undefined {
-  switch (type) {
+function readSize(view: DataView, bytes: Uint8Array): ImageSize | undefined {
+  switch (imageTypeOf(bytes)) {
     case 'image/png':
       return { width: view.getUint32(16), height: view.getUint32(20) }
     case 'image/gif':
@@ -23,7 +24,7 @@ function readSize(view: DataView, type: ReturnType<typeof imageTypeOf>): ImageSi
     case 'image/webp':
       return readWebp(view)
     case 'image/jpeg':
-      return readJpeg(view)
+      return readJpeg(view, bytes)
     default:
       return undefined
   }
@@ -33,20 +34,11 @@ function readSize(view: DataView, type: ReturnType<typeof imageTypeOf>): ImageSi
 const isFrame = (marker: number): boolean =>
   marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
-/** Markers without a length: TEM, RST0 to RST7, SOI and EOI. 0 marks data. */
-const isAlone = (marker: number): boolean => marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd9)
-
-/**
- * Walks the segments up to the frame. Each has a marker and its length. Like the decoder, it skips fill bytes and
- * anything else between segments. Of an image in parts that end before the frame, it throws RangeError.
- */
-function readJpeg(view: DataView): ImageSize {
-  for (let offset = 2; ; ) {
-    const marker = view.getUint8(offset) === 0xff ? view.getUint8(offset + 1) : undefined
-    if (marker === undefined || marker === 0xff) offset++
-    else if (isFrame(marker)) return { width: view.getUint16(offset + 7), height: view.getUint16(offset + 5) }
-    else offset += isAlone(marker) ? 2 : 2 + view.getUint16(offset + 2)
-  }
+/** Walks the segments up to the frame. Of an image in parts that end before the frame, it throws RangeError. */
+function readJpeg(view: DataView, bytes: Uint8Array): ImageSize {
+  let at = nextMarker(bytes, 2)
+  while (!isFrame(view.getUint8(at + 1))) at = nextMarker(bytes, at + 2 + view.getUint16(at + 2))
+  return { width: view.getUint16(at + 7), height: view.getUint16(at + 5) }
 }
 
 const tagAt = (view: DataView, offset: number): string =>

@@ -46,7 +46,7 @@ async function findSession(
     const id = fromId(input.session_id)
     const where = { id, organizationId: actor.organizationId }
     const session = await deps.db.session.findFirst({ where, select: { agentId: true } })
-    if (session?.agentId != null) await requireActiveAgent(deps, actor, asUuid(session.agentId), 'agent_id')
+    if (session?.agentId != null) await requireActiveAgent(deps, actor, asUuid(session.agentId), 'session_id')
     return asUuid(id)
   }
   const agentId = 'agent_id' in input && input.agent_id !== undefined ? fromId(input.agent_id) : ''

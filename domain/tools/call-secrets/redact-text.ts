@@ -13,21 +13,30 @@ const LEFT_OUT = 'What went wrong is left out, because it may repeat secret valu
  */
 export function redactText(text: string, hidden: Hidden | undefined): string {
   const forms = formsOf(hidden, text.length)
-  if (forms.size * text.length > MAX_SEARCHED) return LEFT_OUT
-  const isSecret = new Uint8Array(text.length)
+  if (forms.size === 0) return text
+  // Twice, because the decoded text is searched, too.
+  if (2 * forms.size * text.length > MAX_SEARCHED) return LEFT_OUT
   const decoded = decodeSigns(text)
+  if (decoded === 'too_many') return LEFT_OUT
+  const isSecret = new Uint8Array(text.length)
   for (const form of forms) {
     for (const at of placesOf(form, text)) isSecret.fill(1, at, at + form.length)
     if (decoded === undefined) continue
     for (const at of placesOf(form, decoded.text)) isSecret.fill(1, decoded.place(at), decoded.place(at + form.length))
   }
-  let shown = ''
-  for (let at = 0; at < text.length; at++) {
-    // Secrets that overlap or touch share a mask.
-    if (!isSecret[at]) shown += text[at]
-    else if (!isSecret[at - 1]) shown += MASK
+  return masked(text, isSecret)
+}
+
+/** Replaces the marked parts of a text. Secrets that overlap or touch share a mask. */
+function masked(text: string, isSecret: Uint8Array): string {
+  const shown: string[] = []
+  let at = 0
+  for (let from = isSecret.indexOf(1); from >= 0; from = isSecret.indexOf(1, at)) {
+    shown.push(text.slice(at, from), MASK)
+    const end = isSecret.indexOf(0, from)
+    at = end < 0 ? text.length : end
   }
-  return shown
+  return shown.join('') + text.slice(at)
 }
 
 function* placesOf(form: string, text: string): Generator<number> {

@@ -28,9 +28,9 @@ export async function composeSessionPrompt(
   return composePrompt(base, await Promise.all(spoken))
 }
 
-/** Names of the prompt's own tags. Joiners, which some scripts need and no tag has, may stand between their letters. */
-const NAMES = ['capability', 'system-prompt'].map((name) => [...name].join('[\u200c\u200d]?'))
-const OWN_TAG = new RegExp(`<(?=[\\s\u200c\u200d/]{0,20}(?:${NAMES.join('|')})\\b)`, 'gi')
+/** Names of the prompt's own tags. Between their letters may stand what no font shows and no tag has, such as joiners. */
+const NAMES = ['capability', 'system-prompt'].map((name) => [...name].join('\\p{Default_Ignorable_Code_Point}*'))
+const OWN_TAG = new RegExp(`<(?=[\\s/\\p{Default_Ignorable_Code_Point}]*(?:${NAMES.join('|')})\\b)`, 'giu')
 
 /**
  * Escapes the prompt's own tags, so that text of a session or a skill cannot end its part of the prompt or begin

@@ -16,6 +16,7 @@ import { failTurn } from '../../../domain/turns/control/fail-turn.ts'
 import type { Prisma, Schedule } from '../../../prisma/generated/client.ts'
 import { ANYBODY, withWorkflows } from '../../support/by-hand.ts'
 import { createFakeClock } from '../../support/fake-clock.ts'
+import { toUuid } from '../../support/ids.ts'
 import { insertSchedule } from '../../support/schedule-rows.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
@@ -215,6 +216,20 @@ describe('session_message', () => {
     await deps.db.schedule.update({ where: { id: schedule.id }, data })
     expect(await run(place)).toEqual({ outcome: 'waits' })
     expect(await read(place)).toMatchObject({ status: 'running' })
+  })
+
+  it('waits for the turn that it has posted, and posts none, once the agent of its session is archived', async () => {
+    const { agent } = await createAgent(deps, ANYBODY, { name: 'Reporter', system_prompt: 'Report.' }, {})
+    const { id } = await createSession(deps, ANYBODY, { agent_id: asUuid(toUuid(agent.id)) })
+    const [posted, late] = [
+      await createExecution(message({ session_id: id })),
+      await createExecution(message({ session_id: id })),
+    ]
+    await run(posted.place)
+    await deps.db.agent.updateMany({ where: { id: toUuid(agent.id) }, data: { status: 'archived' } })
+    expect(await run(posted.place)).toEqual({ outcome: 'waits' })
+    expect(await run(late.place)).toEqual({ outcome: 'failed' })
+    expect((await read(late.place)).error).toMatch(/^session_id: .* is archived/)
   })
 
   it('creates a session for an agent, one for each execution', async () => {

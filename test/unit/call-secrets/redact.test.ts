@@ -108,6 +108,13 @@ describe('a text about a call with secrets', () => {
     expect(redactText('it was 10042'.repeat(100), { value })).toMatch(/is left out/)
   })
 
+  it('is left out when it has more signs to decode than can be searched soon', () => {
+    const [many, more] = ['%41'.repeat(600_000), '%41'.repeat(600_001)]
+    expect(redactText(`${many}hunter2`, { value: 'hunter2' })).toBe(`${many}[secret]`)
+    expect(redactText(more, { value: 'hunter2' })).toMatch(/is left out/)
+    expect(redactText(more, { value: 'is' })).toBe(more)
+  })
+
   it('stays the same without secrets', () => {
     expect(redactText('value', {})).toBe('value')
     const error = new Error('value')

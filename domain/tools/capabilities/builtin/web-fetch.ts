@@ -1,4 +1,5 @@
 import { TextDecoder } from 'node:util'
+import { withoutSmuggled } from '../../../../lib/hidden-text.ts'
 import { fetchSafely, type OutgoingAnswer } from '../../../../lib/outgoing/fetch-safely.ts'
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
 import { storableText } from '../../../../lib/postgres-text.ts'
@@ -31,9 +32,9 @@ const webFetchTool: Tool = {
     const { title, content, truncated } = await readPage(answer, secrets, run)
     return {
       value: {
-        url: redactText(answer.url, secrets),
+        url: shown(answer.url, secrets),
         status: answer.status,
-        content_type: redactText(answer.contentType, secrets).slice(0, 200),
+        content_type: shown(answer.contentType, secrets).slice(0, 200),
         ...(title === '' ? {} : { title: storableText(title) }),
         content: storableText(content),
         truncated: answer.truncated || truncated,
@@ -70,7 +71,7 @@ async function readPage(answer: OutgoingAnswer, secrets: Fetched['secrets'], run
   const mediaType = (answer.contentType.split(';')[0] ?? '').trim().toLowerCase()
   if (HTML.test(mediaType)) return readHtml(answer, secrets, run)
   if (TEXT.test(mediaType) || answer.body.length === 0) {
-    const text = redactText(decode(answer), secrets)
+    const text = shown(decode(answer), secrets)
     return { title: '', content: text.slice(0, MAX_CHARACTERS), truncated: text.length > MAX_CHARACTERS }
   }
   const type = mediaType === '' ? 'no content type' : `the content type ${mediaType.slice(0, 200)}`
@@ -83,15 +84,19 @@ async function readHtml(
   { threads, signal }: ToolContext,
 ): Promise<Page> {
   // Before the conversion, which may change the text of a secret.
-  const page = { html: redactText(decode(answer), secrets), url: answer.url, maxCharacters: MAX_CHARACTERS }
+  const page = { html: shown(decode(answer), secrets), url: answer.url, maxCharacters: MAX_CHARACTERS }
   try {
     const { title, markdown, truncated } = await convertWebPage(threads.pages, page, signal)
-    return { title, content: markdown, truncated }
+    // Again after it: a page can write signs that nobody sees as entities.
+    return { title: shown(title, secrets), content: shown(markdown, secrets), truncated }
   } catch (error) {
     if (error instanceof WebPageError) throw new ToolError(`The answer cannot be read: ${error.message}.`)
     throw error
   }
 }
+
+/** Masks secrets after the removal of what nobody sees, which may stand inside of them. */
+const shown = (text: string, secrets: Fetched['secrets']): string => redactText(withoutSmuggled(text), secrets)
 
 function decode({ contentType, body }: OutgoingAnswer): string {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1] ?? charsetInside(body)

@@ -83,5 +83,5 @@ const inWords = (key: string, value: unknown): unknown =>
 
 const textUpTo = (value: unknown, maxBytes: number): string | undefined =>
   typeof value === 'string' && value !== ''
-    ? cutToBytes(withoutHidden(value), maxBytes).replaceAll('\0', '').toWellFormed()
+    ? cutToBytes(withoutHidden(value.replaceAll('\0', '')), maxBytes).toWellFormed()
     : undefined

@@ -64,7 +64,7 @@ export const textIn = (value: unknown, maxBytes: number): string | undefined =>
   typeof value === 'string' && value !== '' ? cleaned(cutToBytes(value, maxBytes)) : undefined
 
 /** Returns a text as it can be stored, and as people see it before they post it. */
-export const cleaned = (text: string): string => withoutSmuggled(text.replaceAll('\0', '').toWellFormed())
+export const cleaned = (text: string): string => withoutSmuggled(text.replaceAll('\0', ''))
 
 /** Reads the texts that describe an item of any list. */
 export const descriptionOf = ({ title, description }: Fields) => ({
