@@ -51,7 +51,7 @@ const LlmGenerationData = z.object({
     cost_usd,
     reasoning_effort: z.string().nullish(),
     max_output_tokens: z.int().min(1).nullish(),
-    output_schema: z.record(z.string(), z.unknown()).nullish(),
+    output_schema_sha256: z.string().nullish(),
     system_prompt_sha256: z.string().nullish(),
     retry: z.object({ attempts: z.int().min(0), total_wait_ms: milliseconds }).nullish(),
     compaction: z

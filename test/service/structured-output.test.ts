@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto'
+import { canonicalJson } from '../../lib/canonical-json.ts'
 import { createScriptedAgent } from '../support/agents.ts'
 import { call, createScriptedSession, createSession, expectError, type Json, textMessage } from '../support/http.ts'
 import { anthropicMessages } from '../support/providers/anthropic-messages.ts'
@@ -61,7 +63,9 @@ describe("a turn's output", () => {
     const events = await eventsOf(session)
     expectSoundRecord(events)
     expect(completed(events)).toMatchObject({ output, iterations })
-    expect(events.find(({ type }) => type === 'llm.generation')?.data.metadata.output_schema).toEqual(SCHEMA)
+    expect(events.find(({ type }) => type === 'llm.generation')?.data.metadata).toMatchObject({
+      output_schema_sha256: hash('sha256', canonicalJson(SCHEMA)),
+    })
     expect(typesOf(events).filter((type) => /^(act|tool)\./.test(type))).toEqual([])
   })
 

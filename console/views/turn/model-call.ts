@@ -34,7 +34,7 @@ export function ModelCall({ span, spans, turn }: Props): VNode {
     <h3>Input</h3>
     <${SystemPrompt} turn=${turn} hash=${generation.data.metadata.system_prompt_sha256} />
     <${Tools} generation=${generation} />
-    <${OutputSchema} schema=${generation.data.metadata.output_schema} />
+    ${generation.data.metadata.output_schema_sha256 && html`<p class="quiet">The output has to fit a schema.</p>`}
     <${Input} generation=${generation} spans=${spans} names=${names} />
     ${isOwn && html`<h3>Output</h3><${Output} generation=${generation} answer=${answer} names=${names} />`}`
 }
@@ -89,13 +89,6 @@ function Tools({ generation }: { generation: Generation }): VNode | null {
     )}</dl>`
   return html`<${Fold} className="earlier" summary=${`${tools.length} ${tools.length === 1 ? 'tool' : 'tools'}`} content=${list} />`
 }
-
-/** Schema that the output must fit. */
-const OutputSchema = ({ schema }: { schema: object | null | undefined }): VNode | null =>
-  schema
-    ? html`<${Fold} className="earlier" summary="Schema of the output"
-        content=${() => html`<${LongText} text=${JSON.stringify(schema, null, 2)} label="Schema of the output" />`} />`
-    : null
 
 type InputProps = { generation: Generation; spans: Span[]; names: Names }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { EventData } from '../../../contract/events.ts'
+import { canonicalJson } from '../../../lib/canonical-json.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { withoutImages } from '../../conversation/read.ts'
 import type { NewEvent } from '../../events/log/append.ts'
@@ -79,7 +80,7 @@ export function generationEvent(call: ModelCall, answer: PricedAnswer | { error:
   }
 }
 
-/** Returns what a model was given besides messages and tools. The prompt can be composed again, so only its hash is kept. */
+/** Returns what a model was given besides messages and tools. Prompt and schema may be long, and are kept as hashes. */
 function parametersOf({
   context: { reasoningEffort, outputSchema },
   profile,
@@ -93,7 +94,7 @@ function parametersOf({
   return {
     ...(reasoningEffort === undefined ? {} : { reasoning_effort: reasoningEffort }),
     ...(Number.isFinite(limit) ? { max_output_tokens: limit } : {}),
-    ...(outputSchema === undefined ? {} : { output_schema: outputSchema }),
+    ...(outputSchema === undefined ? {} : { output_schema_sha256: hash('sha256', canonicalJson(outputSchema)) }),
     system_prompt_sha256: hash('sha256', systemPrompt),
   }
 }
