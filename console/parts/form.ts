@@ -108,7 +108,8 @@ export function Form(props: Props): VNode {
   useEffect(() => {
     const invalid = element.current?.querySelector<HTMLElement>('[aria-invalid=true]')
     invalid?.closest('details')?.setAttribute('open', '')
-    invalid?.focus()
+    // Of a group, its first input.
+    ;(invalid?.querySelector('input') ?? invalid)?.focus()
   }, [error])
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
@@ -211,7 +212,7 @@ function Entry(props: { id: string; field: Field; value: unknown; error: string 
   if (kind === 'choices' || kind === 'radios') {
     const chosen = [value].flat()
     const type = kind === 'radios' ? 'radio' : 'checkbox'
-    return html`<fieldset class="field" aria-describedby=${common['aria-describedby']}><legend>${label}</legend>
+    return html`<fieldset class="field" role=${kind === 'radios' && 'radiogroup'} aria-invalid=${common['aria-invalid']} aria-describedby=${common['aria-describedby']}><legend>${label}</legend>
       ${options.map(
         (option) => html`<label class="check" key=${option.value}><input type=${type} name=${name} value=${option.value}
             required=${kind === 'radios' && isRequired} defaultChecked=${chosen.includes(option.value)} />${option.label}</label>`,

@@ -1,5 +1,6 @@
-import { useLoad } from '../load.ts'
+import { isNotFound, useLoad } from '../load.ts'
 import { html, useEffect, useState, type VNode } from '../ui.ts'
+import { Problem } from './page.ts'
 import { SearchEntry } from './search-box.ts'
 
 /** Number of things above which they are searched. */
@@ -34,8 +35,8 @@ export function SearchSelect({ one, find, nameOf, value, none, onChange, ...attr
   const [search, setSearch] = useState('')
   const [isLong, setLong] = useState(false)
   useEffect(() => setChosen(value ?? ''), [value])
-  const { value: found } = useLoad(async () => {
-    const some = await find(search, MAX_OPTIONS + 1)
+  const { value: found, error } = useLoad(async () => {
+    const some = await find(search, MAX_OPTIONS + 1).catch(noneOf)
     if (some.length > MAX_OPTIONS) setLong(true)
     return some.slice(0, MAX_OPTIONS)
   }, [search])
@@ -53,5 +54,13 @@ export function SearchSelect({ one, find, nameOf, value, none, onChange, ...attr
       ${(none !== undefined || chosen === '') && html`<option value="" selected=${chosen === ''}>${none ?? `Choose ${one === 'agent' ? 'an' : 'a'} ${one}`}</option>`}
       ${!isListed && html`<option key=${chosen} value=${chosen} selected>${name ?? chosen}</option>`}
       ${found?.map((thing) => html`<option key=${thing.id} value=${thing.id} selected=${thing.id === chosen}>${thing.name}</option>`)}
-    </select></span>`
+    </select>
+    ${search && html`<span class="quiet" role="status">${found?.length === 0 && `No ${one}s found`}</span>`}
+    <${Problem} error=${error} /></span>`
+}
+
+/** Takes an id of nothing for a search that finds nothing. */
+function noneOf(error: unknown): Choice[] {
+  if (isNotFound(error)) return []
+  throw error
 }

@@ -8,6 +8,7 @@ import { link } from '../router.ts'
 import { html, type VNode } from '../ui.ts'
 import { keyOf, type Waiting } from './inbox-cards.ts'
 import { type Context, readContext } from './inbox-reader.ts'
+import { questionIn } from './session/asked.ts'
 import { BUDGET, QUESTION } from './session/conversation.ts'
 import { useFileBefore } from './session/file-before.ts'
 import { WaitingCall } from './session/waiting-call.ts'
@@ -35,7 +36,10 @@ function Call({ turn, call, context, isOver }: CallProps): VNode {
   const title = context?.titles.get(call.id) ?? name
   const before = useFileBefore(sessionId, call)
   const isApproval = kind === 'approval'
-  const isPlain = name === QUESTION || name === BUDGET || (!isApproval && 'question' in given)
+  const isPlain =
+    name === QUESTION ||
+    name === BUDGET ||
+    (!isApproval && 'question' in given && questionIn(given).text === given.question)
   const asker = context?.titles.get(String(given.tool_call_id))
   return html`<section>
     ${!isPlain && html`<p>${isApproval ? 'Wants to run' : 'Needs the result of'} <strong title=${name} dir="auto">${title}</strong></p>`}

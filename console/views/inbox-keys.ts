@@ -33,17 +33,30 @@ export function useDecidingKeys(chat: RefObject<HTMLElement | null>, turns: Show
   useKeys(call?.kind === 'approval' && others.length === 0 ? deciding(() => chat.current) : {})
 }
 
+/** Time in which a key must be pressed again. */
+const AGAIN_MS = 2000
+let expiry: ReturnType<typeof setTimeout> | undefined
+
+const keyOf = (button?: Element) => (button?.matches('.approve') ? 'a' : 'd')
+const forget = () => {
+  chosen.value = undefined
+}
+// Before other listeners, which may keep the event for themselves.
+addEventListener('keydown', ({ key }) => key === keyOf(chosen.value) || forget(), true)
+addEventListener('pointerdown', forget, true)
+
 /**
  * Returns the keys that choose an answer of the first call in a place. The same key presses the button that it has chosen,
- * if nothing else was done in between. The button never takes the focus, because Space and Enter would press it.
+ * soon and if nothing else was done in between. The button never takes the focus, because Space and Enter would press it.
  */
 function deciding(place: () => Element | null | undefined): Keys {
   const choose = (name: 'approve' | 'deny') => (event: KeyboardEvent) => {
     // A key that is held down decides nothing.
     if (event.repeat) return
     const button = place()?.querySelector<HTMLButtonElement>(`:not([inert]) > .decide .${name}`) ?? undefined
+    clearTimeout(expiry)
     if (button !== undefined && button === chosen.value) {
-      chosen.value = undefined
+      forget()
       button.click()
       return
     }
@@ -51,10 +64,7 @@ function deciding(place: () => Element | null | undefined): Keys {
     call?.focus({ preventScroll: true })
     call?.scrollIntoView({ block: 'nearest' })
     chosen.value = button
-    const forget = () => {
-      if (chosen.value === button) chosen.value = undefined
-    }
-    call?.addEventListener('blur', forget, { once: true })
+    expiry = setTimeout(forget, AGAIN_MS)
   }
   return {
     a: { about: 'Approve: press twice', run: choose('approve') },

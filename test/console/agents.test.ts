@@ -320,6 +320,8 @@ describePages('changes of an agent', () => {
     await page.goto(`${api.url}/console#/schedules/new`)
     await page.getByLabel('Search agents').fill('Agent 77')
     await page.getByLabel('Agent', { exact: true }).selectOption('Agent 77')
+    await page.getByLabel('Search agents').fill('Nobody')
+    await page.getByText('No agents found').waitFor()
     opened.expectNoComplaints()
     await opened.close()
   })

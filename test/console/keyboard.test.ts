@@ -86,7 +86,8 @@ describePages('the keyboard alone', () => {
     await press('j', 'a')
     await page.getByText('Press a again to approve').waitFor()
     await opened.expectAccessible()
-    await press('a')
+    await page.locator(':not([inert]) > .decide').waitFor()
+    await press('a', 'a')
     await page.getByText('Nothing is waiting for you').waitFor()
 
     await press('Control+k')

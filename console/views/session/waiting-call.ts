@@ -34,15 +34,6 @@ export function WaitingCall({ isOver = false, ...props }: Props & { isOver?: boo
 const fallbackOf = (element: HTMLElement): HTMLElement | null =>
   element.closest('.call')?.querySelector<HTMLElement>('summary') ?? element.closest('li')?.querySelector('a') ?? null
 
-/** Focuses the question if the user is idle; not an answer, because the next key may be meant for something else. */
-function useEntry(box: RefObject<HTMLElement | null>): void {
-  useEffect(() => {
-    const { activeElement } = document
-    const isIdle = activeElement?.id === 'message' && (activeElement as HTMLTextAreaElement).value === ''
-    if (isIdle) box.current?.focus()
-  }, [])
-}
-
 /** Time for which a call must not move before it can be answered. */
 const STILL_MS = 700
 
@@ -84,7 +75,6 @@ function useStill(ways: RefObject<HTMLElement | null>): boolean {
 
 function Asking({ sessionId, call, onOver }: Props & { onOver(outcome: string): void }): VNode {
   const box = useFocusFallback(fallbackOf)
-  useEntry(box)
   const ways = useRef<HTMLDivElement>(null)
   const isStill = useStill(ways)
   const submit: Submit = async (result) => {

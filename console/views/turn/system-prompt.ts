@@ -22,11 +22,11 @@ function Prompt({ turn, hash }: Props): VNode {
   const by = `version ${turn.agent_version} of the agent`
   return html`<${LongText} text=${value.text} label="System prompt" />
     <p class="quiet">${
-      value.hash === undefined
+      !value.isComposed
         ? `Prompt of ${by}, without the instructions that its capabilities add: one of them cannot be read.`
-        : value.hash === hash
+        : hash && value.hash === hash
           ? 'As it was sent.'
-          : `Composed from ${by}${hash ? '. It is not what was sent' : ''}: instructions of capabilities are the current ones, and instructions in the session’s files are left out.`
+          : `Composed from ${by}${hash && value.hash ? '. It is not what was sent' : ''}: instructions of capabilities are the current ones, and instructions in the session’s files are left out.`
     }</p>`
 }
 
@@ -35,7 +35,7 @@ async function readPrompt({
   session_id,
   agent_id,
   agent_version,
-}: Turn): Promise<{ text: string; hash?: string | undefined }> {
+}: Turn): Promise<{ text: string; isComposed: boolean; hash?: string | undefined }> {
   const path = { agent_id: agent_id ?? '', version: agent_version ?? 1 }
   const [version, session] = await Promise.all([api.agents.getAgentVersion(path), api.sessions.get({ session_id })])
   const system_prompt = session.draft_prompt ?? version.system_prompt
@@ -44,8 +44,8 @@ async function readPrompt({
   const capabilities = named.map(({ ref, config }) => ({ ref, config }))
   try {
     const preview = await api.agents.preview({ system_prompt, capabilities })
-    return { text: preview.system_prompt, hash: preview.system_prompt_sha256 }
+    return { text: preview.system_prompt, isComposed: true, hash: preview.system_prompt_sha256 }
   } catch {
-    return { text: system_prompt }
+    return { text: system_prompt, isComposed: false }
   }
 }
