@@ -50,7 +50,7 @@ const PAINT = {
         { const: 'gloss', title: 'Gloss' },
       ],
     },
-    coats: { type: 'string', enum: ['one', 'two'] },
+    coats: { type: 'string', enum: ['one', 'three'], maxLength: 3 },
     wall_colour: { type: 'string' },
   },
   required: ['wall_colour'],
@@ -240,7 +240,12 @@ describePages('a conversation', () => {
     const paint = page.getByRole('group', { name: 'How is it to be painted?' })
     await paint.getByRole('radio', { name: 'Matt' }).check()
     await paint.getByLabel('Wall colour').fill('blue')
-    await paint.getByRole('radiogroup', { name: 'Coats' }).getByRole('radio', { name: 'No answer' }).check()
+    await paint.getByRole('radio', { name: 'three' }).check()
+    await paint.getByRole('button', { name: 'Answer', exact: true }).click()
+    const coats = paint.getByRole('radiogroup', { name: 'Coats' })
+    await coats.and(page.locator('[aria-invalid]')).locator('input:focus').waitFor()
+    await shown.expectAccessible()
+    await coats.getByRole('radio', { name: 'No answer' }).check()
     await paint.getByRole('button', { name: 'Answer', exact: true }).click()
     await paint.waitFor({ state: 'detached' })
     await page.getByLabel('Name', { exact: true }).fill('Ada')

@@ -1,6 +1,7 @@
-import { type Field, Form, type Values } from '../../parts/form.ts'
+import { type Field, FieldError, Form, type Values } from '../../parts/form.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { defaultsOf, fieldsOf } from '../../parts/schema-form.ts'
+import { sentenceOf } from '../../service.ts'
 import { html, type VNode } from '../../ui.ts'
 import type { Asking, Submit } from './asked.ts'
 
@@ -29,7 +30,7 @@ function Fields({ schema, submit }: { schema: unknown; submit: Submit }): VNode 
   const fields = (fieldsOf(schema) ?? []).map(forPeople)
   const accept = (values: Values) => {
     const content = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))
-    return submit({ result: { action: 'accept', content } })
+    return submit({ result: { action: 'accept', content } }).catch((error) => refuse(error, fields))
   }
   const [first, ...others] = fields
   if (first?.kind === 'radios' && first.isRequired && first.options && others.length === 0) {
@@ -38,6 +39,18 @@ function Fields({ schema, submit }: { schema: unknown; submit: Submit }): VNode 
     return html`${hint && html`<p class="quiet" dir="auto">${hint}</p>`}<${Options} options=${options} pick=${pick} />`
   }
   return html`<${Form} fields=${fields} values=${defaultsOf(schema)} action=${first ? 'Answer' : 'OK'} onSubmit=${accept} />`
+}
+
+/** Throws the refusal of an answer, about the field that it names first. */
+function refuse(error: unknown, fields: Field[]): never {
+  const [, problem = ''] = sentenceOf(error).split('the schema of the question: ')
+  const field = fields.find(({ name }) => problem.startsWith(`${name} `))
+  throw field
+    ? new FieldError(
+        field.name,
+        problem.replace(field.name, () => field.label),
+      )
+    : error
 }
 
 /** Names a field without a title by its words, and shows few options at once. */
