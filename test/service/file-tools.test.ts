@@ -121,7 +121,8 @@ describe('agent_instructions', () => {
 
   it('adds nothing to the preview of an agent', async () => {
     const body = { system_prompt: 'Help.', capabilities: [{ ref: 'agent_instructions' }] }
-    expect((await call(api, 'POST', '/v1/agents/preview', body)).body).toEqual({ system_prompt: 'Help.', tools: [] })
+    const { body: preview } = await call(api, 'POST', '/v1/agents/preview', body)
+    expect(preview).toEqual({ system_prompt: 'Help.', system_prompt_sha256: expect.any(String), tools: [] })
   })
 })
 
