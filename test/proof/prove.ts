@@ -17,8 +17,7 @@ export type Proof = { passed: Passed[]; failed: Failed[] }
 /** Frequencies: what costs seconds, or leaves little to find, comes seldom. */
 const WEIGHTS: Partial<Record<FaultKind, number>> = { kill: 12, freeze: 4, 'temporal-restarted': 1 }
 const MAX_LAST_MS = 1500
-/** A lease and a sweep. */
-const SETTLE_MS = 1500
+const SETTLE_MS = 3000
 
 const fault = (kinds: readonly FaultKind[]): fc.Arbitrary<PlannedFault> =>
   fc.record({
@@ -126,9 +125,10 @@ async function runCase(
   const at = Date.now()
   await ofWorld(() => world?.begin(faults))
   const settle = async () => {
+    const isDisturbed = world?.happened().some(({ until }) => until === undefined)
     await ofWorld(() => world?.heal())
-    // Time in which a process that was frozen or cut off would do something twice.
-    if (faults.length > 0) await sleep(SETTLE_MS)
+    // Time in which a process that was frozen or cut off until now would do something twice.
+    if (isDisturbed) await sleep(SETTLE_MS)
   }
   try {
     const outcome = await runHistory(place, acts, { isDisturbed: faults.length > 0, settle })
