@@ -9,8 +9,8 @@ export type Release = () => Promise<void>
 /** Parts of a world to which faults happen. */
 export type Stage = { site: Site; servers: Servers; controls: Controls; clocks: number[] }
 
-/** Has a fault happen to a slot. Resolves when it is in force. */
-type Effect = (stage: Stage, slot: Slot, lastsMs: number) => Promise<Release>
+/** Has a fault happen to a slot. Resolves when it is in force; without an end if what it happens to is away already. */
+type Effect = (stage: Stage, slot: Slot, lastsMs: number) => Promise<Release | undefined>
 
 const MINUTE_MS = 60_000
 const MAX_MINUTES = 10
@@ -18,6 +18,7 @@ const MAX_MINUTES = 10
 const onProcess =
   (begin: (site: Site, slot: Slot) => unknown, end: (site: Site, slot: Slot) => void): Effect =>
   async ({ site }, slot) => {
+    if (slot.process === undefined) return undefined
     await begin(site, slot)
     return async () => end(site, slot)
   }
@@ -26,6 +27,7 @@ const onNetwork =
   (to: keyof Network, how: 'cut' | 'freeze'): Effect =>
   async (_, slot) => {
     const proxy = slot.network[to]
+    if (slot.process === undefined || slot.cuts.has(to)) return undefined
     proxy[how]()
     slot.cuts.add(to)
     return async () => {
@@ -39,6 +41,7 @@ const onNetwork =
 const onServer =
   (name: keyof Network): Effect =>
   async ({ servers }) => {
+    if (!servers[name].isUp()) return undefined
     await servers[name].kill()
     return () => servers[name].start()
   }

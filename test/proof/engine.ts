@@ -47,6 +47,10 @@ export function createEngine(controls: Controls): Engine {
     const entry: Happened = { kind, point, nth, process: slot.role.name, from: Date.now() }
     happened.push(entry)
     const release = await EFFECTS[kind](stage, slot, lastsMs)
+    if (release === undefined) {
+      happened.splice(happened.indexOf(entry), 1)
+      return
+    }
     let ending: Promise<void> | undefined
     const end = () => {
       clearTimeout(timer)

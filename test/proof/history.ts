@@ -9,7 +9,7 @@ import {
   type Step,
   startState,
 } from './model.ts'
-import { endPlay, type Place, type Play, perform, startPlay } from './play.ts'
+import { cancelPlay, endPlay, type Place, type Play, perform, startPlay } from './play.ts'
 import { expectNothingLostOrDoubled, type Race, race, reconnect, rest } from './watch.ts'
 
 /** What a history does: a command of the model, or a client that reads again from any event on. */
@@ -105,14 +105,20 @@ export async function runHistory(
     }
     // Nothing of a history runs during the next one.
     for (const session of state.sessions.keys()) await take(play, state, { do: 'cancel', session, which: 'all' })
+    play.clock.stop()
     await settle()
+    play.clock.progress()
     await rest(play, state)
     await expectNothingLostOrDoubled(play, state)
+  } catch (error) {
+    await settle()
+    await cancelPlay(play).catch(() => {})
+    throw error
   } finally {
     await endPlay(play)
   }
   const turns = state.sessions.reduce((sum, session) => sum + session.turns.length, 0)
-  return { commands: acts.length, turns, repeated: play.repeated, slowestMs: play.slowestMs }
+  return { commands: acts.length, turns, repeated: play.repeated, slowestMs: play.clock.slowestMs() }
 }
 
 /** Returns the act as it makes sense now, if it does. */

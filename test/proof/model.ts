@@ -204,10 +204,15 @@ function reply(session: Session, turn: Turn): void {
 export const callId = ({ number, calls }: Pick<Turn, 'number' | 'calls'>, place: number): string =>
   `call_${number}_${calls}_${place}`
 
-/** An answer ends with the number of the user's messages that the model was given: all before the turn, and its own. */
-function answerOf({ turns }: Session, turn: Turn, says: string): string {
+/**
+ * An answer ends with the numbers of the user's messages and of the results that the model was given: all before the turn,
+ * and its own. Every call has a result.
+ */
+function answerOf({ turns, events }: Session, turn: Turn, says: string): string {
   const before = turns.slice(0, turn.number).reduce((sum, { steers }) => sum + 1 + steers, 0)
-  return `${says} (${before + 1 + turn.read})`
+  const acts = events.filter(({ type, turn: number }) => type === 'act.started' && number <= turn.number)
+  const results = acts.reduce((sum, { about = '' }) => sum + about.split(',').length, 0)
+  return `${says} (${before + 1 + turn.read}, ${results})`
 }
 
 /** Runs a call of the service once, whatever happens meanwhile. */

@@ -8,7 +8,8 @@ import { AGENT, type Stage } from './provider.ts'
 /** Time after which a record that differs from the model's is wrong. */
 export const GIVE_UP_MS = 60_000
 export const PAUSE_MS = 20
-const TRY_MS = 6000
+/** Less than the time after which nothing may be stuck: a client that waits for a frozen process asks another. */
+const TRY_MS = 2000
 
 /** The service as a history sees it. */
 export type Place = { urls: string[]; stage: Stage; isServed(): boolean; expire(): Promise<void> }
@@ -16,11 +17,27 @@ export type Place = { urls: string[]; stage: Stage; isServed(): boolean; expire(
 /** Session of the service, followed by a client from its first event on. */
 export type Played = { id: string; follower: Follower }
 
+/** Measures the time without progress during which a process was there to serve. */
+type StuckClock = { progress(): void; stuckMs(): number; slowestMs(): number; stop(): void }
+
+function startClock(isServed: () => boolean): StuckClock {
+  let lastAt = Date.now()
+  let slowest = 0
+  const stuckMs = () => Date.now() - lastAt
+  const timer = setInterval(() => {
+    if (isServed()) slowest = Math.max(slowest, stuckMs())
+    else lastAt = Date.now()
+  }, PAUSE_MS)
+  const progress = () => {
+    lastAt = Date.now()
+  }
+  return { progress, stuckMs, slowestMs: () => slowest, stop: () => clearInterval(timer) }
+}
+
 /** The real side of a history. */
 export type Play = {
   sessions: Played[]
-  /** Longest time without progress, in milliseconds during which a process was there to serve. */
-  slowestMs: number
+  clock: StuckClock
   place: Place
   name: string
   agentId: string
@@ -32,7 +49,8 @@ let plays = 0
 
 export async function startPlay(place: Place, sessions: number): Promise<Play> {
   const name = `play${++plays}`
-  const play: Play = { sessions: [], slowestMs: 0, place, name, agentId: '', repeated: 0 }
+  const clock = startClock(place.isServed)
+  const play: Play = { sessions: [], clock, place, name, agentId: '', repeated: 0 }
   play.agentId = (await ask(play, 'POST', '/v1/agents', AGENT)).body.id
   for (let index = 0; index < sessions; index++) {
     const { body } = await ask(play, 'POST', '/v1/sessions', { agent_id: play.agentId })
@@ -66,7 +84,10 @@ export async function ask(
     } catch {
       // The process has gone, perhaps after it did what was asked.
     }
-    if (status !== undefined) return { status, body: text && JSON.parse(text) }
+    if (status !== undefined) {
+      if (method !== 'GET') play.clock.progress()
+      return { status, body: text && JSON.parse(text) }
+    }
     play.repeated++
     await sleep(PAUSE_MS)
   }
@@ -187,7 +208,13 @@ async function forkOf(play: Play, session: Session, at: string, script: unknown)
 export const eventsOf = async (play: Play, at: string): Promise<Json[]> =>
   (await ask(play, 'GET', `${at}/events`)).body.data
 
+/** Ends the turns of a history that has failed: a held one would keep its place. */
+export async function cancelPlay(play: Play): Promise<void> {
+  await Promise.all(play.sessions.map(({ id }) => ask(play, 'POST', `/v1/sessions/${id}/cancel`, {})))
+}
+
 /** Ends the clients. */
 export async function endPlay(play: Play): Promise<void> {
+  play.clock.stop()
   await Promise.all(play.sessions.map(({ follower }) => follower.stop()))
 }

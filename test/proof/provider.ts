@@ -47,7 +47,7 @@ async function answer(
 ): Promise<void> {
   const chunks: Uint8Array[] = []
   for await (const chunk of request) chunks.push(chunk)
-  const { played, call, users } = place(JSON.parse(Buffer.concat(chunks).toString()))
+  const { played, call, users, results } = place(JSON.parse(Buffer.concat(chunks).toString()))
   const step: Step = played.script[call - 1] ?? { says: 'Noted', calls: [], holds: false }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const send = (delta: object, finish: string | null = null) =>
@@ -59,18 +59,19 @@ async function answer(
     await Promise.race([gate(`${played.name}/${call}`), new Promise((resolve) => response.once('close', resolve))])
     if (response.closed) return
   }
-  send({ content: ` (${users})` })
+  send({ content: ` (${users}, ${results})` })
   if (step.calls.length > 0) send({ tool_calls: step.calls.map((kind, index) => toolCall(played, call, kind, index)) })
   send({}, step.calls.length > 0 ? 'tool_calls' : 'stop')
   response.end('data: [DONE]\n\n')
 }
 
 /** Finds the turn in the conversation that the model is given, and the number of its call. */
-function place({ messages }: Chat): { played: Played; call: number; users: number } {
+function place({ messages }: Chat): { played: Played; call: number; users: number; results: number } {
   const texts = messages.map(({ role, content }) => (role === 'user' ? textOf(content) : ''))
   const begin = texts.findLastIndex((text) => text.startsWith('{'))
   const calls = messages.slice(begin).filter(({ role }) => role === 'assistant').length
-  return { played: JSON.parse(texts[begin] ?? ''), call: calls + 1, users: texts.filter(Boolean).length }
+  const results = messages.filter(({ role }) => role === 'tool').length
+  return { played: JSON.parse(texts[begin] ?? ''), call: calls + 1, users: texts.filter(Boolean).length, results }
 }
 
 const textOf = (content: unknown): string =>

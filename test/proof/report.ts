@@ -16,8 +16,8 @@ export function formatReport({ quiet, disturbed, found, seed, release, date }: R
     '',
     `Made by \`npm run proof\` on ${date}, of ${release}. [How it is tested](how-it-is-tested.md) says what this means.`,
     '',
-    '| Histories | Run | Commands | Turns | Requests repeated | Faults | Different from the model | Stuck for over 5 s |',
-    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+    '| Histories | Run | Of them with a fault | Commands | Turns | Requests repeated | Faults | Different from the model | Stuck for over 5 s |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
     row('undisturbed', quiet),
     row('with faults', disturbed),
     '',
@@ -48,11 +48,21 @@ export function formatReport({ quiet, disturbed, found, seed, release, date }: R
 }
 
 function row(name: string, { passed, failed }: Proof): string {
+  const disturbed = passed.filter(({ happened }) => happened.length > 0).length
   const faults = sum(passed.map(({ happened }) => happened.length))
   const stuck = passed.filter(({ slowestMs }) => slowestMs > 5000).length
   const total = (of: 'commands' | 'turns' | 'repeated') => sum(passed.map((one) => one[of]))
-  const cells = [name, passed.length + failed.length, total('commands'), total('turns'), total('repeated'), faults]
-  return `| ${[...cells, failed.length, stuck].join(' | ')} |`
+  const numbers = [
+    passed.length + failed.length,
+    disturbed,
+    total('commands'),
+    total('turns'),
+    total('repeated'),
+    faults,
+    failed.length,
+    stuck,
+  ]
+  return `| ${name} | ${numbers.join(' | ')} |`
 }
 
 function longest(passed: Passed[]): string {
@@ -62,9 +72,17 @@ function longest(passed: Passed[]): string {
 }
 
 function counted(names: readonly string[], passed: Passed[], of: 'kind' | 'point'): string[] {
-  const happened = passed.flatMap((one) => one.happened.map((fault) => fault[of] as string))
-  return names.map((name) => `| \`${name}\` | ${happened.filter((one) => one === name).length} |`)
+  return names.map((name) => `| \`${name}\` | ${timesOf(name, passed, of)} |`)
 }
+
+const timesOf = (name: string, passed: Passed[], of: 'kind' | 'point'): number =>
+  passed.flatMap(({ happened }) => happened).filter((fault) => fault[of] === name).length
+
+/** Kinds of faults and points that no history had. */
+export const neverHappened = (passed: Passed[]): string[] => [
+  ...FAULT_KINDS.filter((kind) => timesOf(kind, passed, 'kind') === 0),
+  ...POINTS.filter((point) => timesOf(point, passed, 'point') === 0),
+]
 
 const numberOf = ({ bug }: Found): number => BUGS.indexOf(bug) + 1
 

@@ -21,20 +21,16 @@ export async function rest(play: Play, state: State): Promise<void> {
 async function restOf(play: Play, session: Session, at: string): Promise<void> {
   const expected = compare(session.events)
   const until = Date.now() + GIVE_UP_MS
-  let seen = -1
-  let stuckMs = 0
-  for (let lastAt = Date.now(); ; ) {
+  for (let seen = -1; ; ) {
     const events = await eventsOf(play, at)
     const found = compare(observed(events))
     if (isSame(found, expected) && isHeldAs(session, events)) return
     const isBeyond = found.length > expected.length && isSame(found.slice(0, expected.length), expected)
-    if (isBeyond || stuckMs > STUCK_MS || Date.now() > until) expect(found).toEqual(expected)
-    if (stuckMs > STUCK_MS || Date.now() > until)
-      throw new Error(`the held call said: ${JSON.stringify(events.slice(-3))}`)
-    stuckMs = play.place.isServed() && events.length === seen ? stuckMs + Date.now() - lastAt : 0
-    play.slowestMs = Math.max(play.slowestMs, stuckMs)
+    const isLate = play.clock.stuckMs() > STUCK_MS || Date.now() > until
+    if (isBeyond || isLate) expect(found).toEqual(expected)
+    if (isLate) throw new Error(`the held call said: ${JSON.stringify(events.slice(-3))}`)
+    if (events.length !== seen) play.clock.progress()
     seen = events.length
-    lastAt = Date.now()
     await sleep(PAUSE_MS)
   }
 }
@@ -90,6 +86,10 @@ export async function race(play: Play, state: State, { session: index, script, a
     for (const line of whole) if (line === part[next]) next++
     // Everything that happened is what should have, in order.
     expect(part.slice(next)).toEqual([])
+    const broken = found
+      .filter((line) => line.endsWith(' interrupted'))
+      .map((line) => line.replace(/ interrupted$/, ''))
+    expect(broken.filter((text) => !whole.some((line) => line.startsWith(text)))).toEqual([])
   } else expect(found).toEqual(whole)
   const ends = found.filter((line) => new RegExp(`^${turn.number} turn\\.(completed|cancelled|failed)`).test(line))
   expect(ends).toHaveLength(1)

@@ -48,9 +48,12 @@ export async function startWorld({ settings = {}, plants = [] }: WorldOptions = 
   for (const [slot, offset] of CLOCKS.entries()) controls.setClock(slot, offset)
   const servers = await startServers()
   const close = async () => {
-    await servers.close()
-    controls.close()
-    rmSync(folder, { recursive: true, force: true })
+    try {
+      await servers.close()
+    } finally {
+      controls.close()
+      rmSync(folder, { recursive: true, force: true })
+    }
   }
   try {
     await applyMigrations(servers.postgres.url)
@@ -112,9 +115,11 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
     canFillDisk: servers.canFillDisk,
     isServed: () => isServed(site, servers, engine),
     close: async () => {
-      await engine.end()
-      await site.close()
-      await close()
+      try {
+        await engine.end()
+      } finally {
+        await site.close().finally(close)
+      }
     },
   }
 }
