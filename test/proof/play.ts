@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../support/http.ts'
 import { turnsOf } from '../support/record.ts'
-import { type Follower, followSession } from '../support/storm-client.ts'
+import { type Follower, followSession, sendUntilAnswered } from '../support/storm-client.ts'
 import { type Answer, type Command, heldOf, pendingOf, type Session, type State } from './model.ts'
 import { AGENT, type Stage } from './provider.ts'
 
@@ -13,6 +13,8 @@ const TRY_MS = 2000
 
 /** The service as a history sees it. */
 export type Place = { urls: string[]; stage: Stage; isServed(): boolean; expire(): Promise<void> }
+
+type Answered = { status: number; body: Json }
 
 /** Session of the service, followed by a client from its first event on. */
 export type Played = { id: string; follower: Follower }
@@ -61,37 +63,13 @@ export async function startPlay(place: Place, sessions: number): Promise<Play> {
 
 const follow = (play: Play, id: string) => play.sessions.push({ id, follower: followSession(play.place.urls, id) })
 
-/** Sends a request until it is answered, with one Idempotency-Key, each time to the next address. */
-export async function ask(
-  play: Play,
-  method: string,
-  path: string,
-  body?: unknown,
-): Promise<{ status: number; body: Json }> {
-  const headers = { 'Idempotency-Key': crypto.randomUUID(), 'Content-Type': 'application/json' }
-  const { urls } = play.place
-  const until = Date.now() + GIVE_UP_MS
-  for (let tries = 0; Date.now() < until; tries++) {
-    let status: number | undefined
-    let text = ''
-    try {
-      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
-      const signal = AbortSignal.timeout(TRY_MS)
-      const answer = await fetch(`${urls[tries % urls.length]}${path}`, { method, headers, signal, ...sent })
-      text = await answer.text()
-      // 500 is never due to an outage.
-      if (answer.status !== 503 && answer.status !== 429) status = answer.status
-    } catch {
-      // The process has gone, perhaps after it did what was asked.
-    }
-    if (status !== undefined) {
-      if (method !== 'GET') play.clock.progress()
-      return { status, body: text && JSON.parse(text) }
-    }
-    play.repeated++
-    await sleep(PAUSE_MS)
-  }
-  throw new Error(`${method} ${path} was not answered`)
+/** Sends a request until it is answered. */
+export async function ask(play: Play, method: string, path: string, body?: unknown): Promise<Answered> {
+  const onRepeat = () => void play.repeated++
+  const patience = { tryMs: TRY_MS, pauseMs: PAUSE_MS, limitMs: GIVE_UP_MS, onRepeat }
+  const answered = await sendUntilAnswered(play.place.urls, method, path, body, patience)
+  if (method !== 'GET') play.clock.progress()
+  return answered
 }
 
 /** Does a command in the service. Returns its answer in the terms of the model. */
@@ -113,12 +91,7 @@ function messageOf(play: Play, session: Session, sessionIndex: number, script: u
   return { content: JSON.stringify({ name: `${play.name}/${sessionIndex}/${turn}`, turn, script }) }
 }
 
-async function request(
-  play: Play,
-  session: Session,
-  at: string,
-  command: Command,
-): Promise<{ status: number; body: Json }> {
+async function request(play: Play, session: Session, at: string, command: Command): Promise<Answered> {
   switch (command.do) {
     case 'send': {
       if (command.by === 'schedule') return trigger(play, session, at, command)

@@ -7,34 +7,55 @@ import { type Frame, openStream } from './stream.ts'
 const PATIENCE_MS = 6000
 const PAUSE_MS = 100
 /** Limit on the tries of one request, more than any outage lasts. */
-const MAX_TRIES = 600
+const LIMIT_MS = 300_000
 
-/** Sends a request until it is answered, each time to the next address, with one Idempotency-Key. */
-export async function callUntilAnswered(urls: string[], method: string, path: string, body?: unknown): Promise<Json> {
+/** Time of one try, pause before the next one, and time after which a request is given up. `onRepeat` is told of each. */
+type Patience = { tryMs?: number; pauseMs?: number; limitMs?: number; onRepeat?: () => void }
+
+/**
+ * Sends a request until it is answered, each time to the next address, with one Idempotency-Key. Repeats what a client
+ * cannot be blamed for: 500 is never due to an outage.
+ */
+export async function sendUntilAnswered(
+  urls: string[],
+  method: string,
+  path: string,
+  body?: unknown,
+  { tryMs = PATIENCE_MS, pauseMs = PAUSE_MS, limitMs = LIMIT_MS, onRepeat }: Patience = {},
+): Promise<{ status: number; body: Json }> {
   const headers = {
     'Idempotency-Key': randomUUID(),
     ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
   }
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+  const until = Date.now() + limitMs
   let last = ''
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
+  for (let tries = 0; Date.now() < until; tries++) {
+    let answered: { status: number; text: string } | undefined
     try {
-      const answer = await fetch(`${urls[tries % urls.length]}${path}`, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(PATIENCE_MS),
-      })
-      const answered = await answer.text()
-      last = `${answer.status} ${answered}`
-      if (answer.ok) return JSON.parse(answered)
-      // Whatever a client cannot be blamed for may be repeated. 500 is never due to an outage.
-      if (![408, 429, 503].includes(answer.status)) break
+      const signal = AbortSignal.timeout(tryMs)
+      const answer = await fetch(`${urls[tries % urls.length]}${path}`, { method, headers, signal, ...sent })
+      answered = { status: answer.status, text: await answer.text() }
+      last = `${answered.status} ${answered.text}`
     } catch (error) {
+      // The process has gone, perhaps after it did what was asked.
       last = String(error)
     }
-    await sleep(PAUSE_MS)
+    if (answered && ![408, 429, 503].includes(answered.status)) {
+      const { status, text } = answered
+      return { status, body: text && JSON.parse(text) }
+    }
+    onRepeat?.()
+    await sleep(pauseMs)
   }
   throw new Error(`${method} ${path}: ${last}`)
+}
+
+/** Sends a request until it succeeds. Throws when it is refused. */
+export async function callUntilAnswered(urls: string[], method: string, path: string, body?: unknown): Promise<Json> {
+  const answer = await sendUntilAnswered(urls, method, path, body)
+  if (answer.status >= 400) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+  return answer.body
 }
 
 /** Client that follows a session through any number of broken connections. */
