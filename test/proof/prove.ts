@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { FAULT_KINDS, type FaultKind, type PlannedFault } from './faults.ts'
 import { type History, history, type Outcome, runHistory } from './history.ts'
 import type { Place } from './play.ts'
-import { POINTS } from './points.ts'
+import { POINTS, type PointName } from './points.ts'
 import type { Happened, World } from './world.ts'
 
 /** A history, and the faults that are planned for it. */
@@ -16,6 +16,8 @@ export type Proof = { passed: Passed[]; failed: Failed[] }
 
 /** Frequencies: what costs seconds, or leaves little to find, comes seldom. */
 const WEIGHTS: Partial<Record<FaultKind, number>> = { kill: 12, freeze: 4, 'temporal-restarted': 1 }
+/** Steps and their events are what a fault can break most. */
+const weightOf = (point: PointName) => (/^(step|reason|model|delta|append|group|act|tool)\./.test(point) ? 3 : 1)
 const MAX_LAST_MS = 1500
 /** Longer than a process keeps its steps: others take them, and it goes on with them when it is back. */
 const LONG_MS = { min: 3500, max: 6000 }
@@ -26,7 +28,7 @@ const fault = (kinds: readonly FaultKind[]): fc.Arbitrary<PlannedFault> =>
   fc
     .record({
       kind: fc.oneof(...kinds.map((kind) => ({ weight: WEIGHTS[kind] ?? 2, arbitrary: fc.constant(kind) }))),
-      point: fc.constantFrom(...POINTS),
+      point: fc.oneof(...POINTS.map((point) => ({ weight: weightOf(point), arbitrary: fc.constant(point) }))),
       // Most points are passed once or twice.
       nth: fc.constantFrom(1, 1, 1, 2, 2, 3, 4),
       lastsMs: fc.oneof(
