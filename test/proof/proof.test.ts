@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { startService } from '../support/service.ts'
 import { withClient } from '../support/temporal.ts'
 import { BUGS, type Bug } from './bugs.ts'
 import { type Proof, prove } from './prove.ts'
 import { type Stage, startStage } from './provider.ts'
-import { type Found, formatReport, neverHappened } from './report.ts'
+import { type Found, formatReport, isComplete, keep, neverHappened, type Results } from './report.ts'
 import { startWorld } from './world.ts'
 
 /** `npm run proof`, which runs for hours. HISTORIES, SEED, HISTORY and BUG choose a part of it. */
@@ -22,6 +23,8 @@ const STUCK_MS = 5000
 const SHRINK_MS = isWhole ? 120_000 : 0
 const TIME_LIMIT_MS = 6 * 3_600_000
 const REPORT = 'docs/proof-report.md'
+/** Folder of the results of each commit, until all parts of its proof have run. */
+const KEPT = '.data/proof'
 
 let stage: Stage
 beforeAll(async () => {
@@ -81,18 +84,19 @@ function expectProof({ passed, failed }: Proof, count: number): void {
 
 async function findBug(bug: Bug): Promise<Found> {
   const { passed, failed } = await proveDisturbed(MOST_FOR_A_BUG, bug)
-  return { bug, after: passed.length + 1, failed: failed[0] }
+  return { after: passed.length + 1, failed: failed[0] }
 }
 
 const chosen = BUG === undefined ? undefined : BUGS[Number(BUG) - 1]
-const results: { quiet?: Proof; disturbed?: Proof; found: Found[] } = { found: [] }
+const results: Partial<Results> = {}
 afterAll(async () => {
-  const { quiet, disturbed, found } = results
-  if (!isAll || !quiet || !disturbed) return
+  if (!isAll) return
   const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
   const release = git('describe', '--always', '--dirty')
+  const all = await keep(path.join(KEPT, `${release}-${SEED}.json`), results)
+  if (!isComplete(all)) return
   const date = new Date().toISOString().slice(0, 10)
-  await writeFile(REPORT, formatReport({ quiet, disturbed, found, seed: Number(SEED), release, date }))
+  await writeFile(REPORT, formatReport(all, { seed: Number(SEED), release, date }))
 })
 
 describe('the service', () => {
@@ -125,7 +129,7 @@ describe('the histories', () => {
     'find: $name',
     async (bug) => {
       const found = await findBug(bug)
-      results.found.push(found)
+      results.found = { ...results.found, [BUGS.indexOf(bug) + 1]: found }
       expect(found.failed).toBeDefined()
     },
     TIME_LIMIT_MS,

@@ -1,16 +1,36 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { BUGS, type Bug } from './bugs.ts'
 import { FAULT_KINDS } from './faults.ts'
 import { POINTS } from './points.ts'
 import type { Failed, Passed, Proof } from './prove.ts'
 
 /** Number of the first history that found a planted bug, and how it replays. Undefined: none did. */
-export type Found = { bug: Bug; after: number; failed: Failed | undefined }
-export type Results = { quiet: Proof; disturbed: Proof; found: Found[]; seed: number; release: string; date: string }
+export type Found = { after: number; failed?: Failed | undefined }
+/** Results of the parts of a proof. `found` is by the number of the bug. */
+export type Results = { quiet: Proof; disturbed: Proof; found: Record<number, Found> }
+type Title = { seed: number; release: string; date: string }
+
+/** Adds results to the ones that a file keeps of earlier runs, and returns all of them. */
+export async function keep(file: string, results: Partial<Results>): Promise<Partial<Results>> {
+  const text = await readFile(file, 'utf8').catch(() => '{}')
+  const kept: Partial<Results> = JSON.parse(text)
+  const all = { ...kept, ...results, found: { ...kept.found, ...results.found } }
+  await mkdir(path.dirname(file), { recursive: true })
+  await writeFile(file, JSON.stringify(all))
+  return all
+}
+
+export const isComplete = (results: Partial<Results>): results is Results =>
+  results.quiet !== undefined &&
+  results.disturbed !== undefined &&
+  BUGS.every((_, index) => results.found?.[index + 1] !== undefined)
 
 const sum = (numbers: number[]): number => numbers.reduce((total, one) => total + one, 0)
 
 /** Writes the results of a proof as a page. */
-export function formatReport({ quiet, disturbed, found, seed, release, date }: Results): string {
+export function formatReport({ quiet, disturbed, found }: Results, { seed, release, date }: Title): string {
+  const bugs = BUGS.map((bug, index) => rowOfBug(bug, index + 1, found[index + 1]))
   return [
     '# Report of the proof',
     '',
@@ -37,11 +57,11 @@ export function formatReport({ quiet, disturbed, found, seed, release, date }: R
     '',
     '## Planted bugs',
     '',
-    `${found.filter(({ failed }) => failed).length} of ${found.length} were found. A bug is replayed by \`BUG=<number> SEED=<seed> HISTORY=<history> npm run proof\`.`,
+    `${Object.values(found).filter(({ failed }) => failed).length} of ${BUGS.length} were found. A bug is replayed by \`BUG=<number> SEED=<seed> HISTORY=<history> npm run proof\`.`,
     '',
     '| | Bug | Found by history | Seed and history | First difference |',
     '| --- | --- | --- | --- | --- |',
-    ...found.toSorted((a, b) => numberOf(a) - numberOf(b)).map(rowOfBug),
+    ...bugs,
     ...failures([...quiet.failed, ...disturbed.failed]),
     '',
   ].join('\n')
@@ -84,18 +104,10 @@ export const neverHappened = (passed: Passed[]): string[] => [
   ...POINTS.filter((point) => timesOf(point, passed, 'point') === 0),
 ]
 
-const numberOf = ({ bug }: Found): number => BUGS.indexOf(bug) + 1
-
-function rowOfBug({ bug, after, failed }: Found): string {
+function rowOfBug({ name }: Bug, number: number, { after, failed }: Found = { after: 0 }): string {
   const difference = failed?.error.split('\n').find((line) => /^[-+] /.test(line)) ?? failed?.error.split('\n')[0] ?? ''
   const replay = failed ? `${failed.seed}, \`${failed.path}\`` : ''
-  const cells = [
-    BUGS.indexOf(bug) + 1,
-    bug.name,
-    failed ? after : 'not found',
-    replay,
-    `\`${difference.replaceAll(/[|`]/g, '')}\``,
-  ]
+  const cells = [number, name, failed ? after : 'not found', replay, `\`${difference.replaceAll(/[|`]/g, '')}\``]
   return `| ${cells.join(' | ')} |`
 }
 
