@@ -16,6 +16,7 @@ import { createDatabaseStore } from './database-store.ts'
 import { withDirectQueries } from './direct-queries.ts'
 import { createFileStore } from './file-store.ts'
 import { createImageChunks } from './image-chunks.ts'
+import { closeDeadConnections } from './silence.ts'
 
 const CONNECT_TIMEOUT_MS = 5000
 const STATEMENT_TIMEOUT_MS = 30_000
@@ -65,9 +66,12 @@ export function connectPostgres(
   // An idle connection in the pool that breaks is reported only here.
   pool.on('error', (error) => warnRarely(log, { err: error.message }, 'postgres connection lost'))
   reportLostConnections(pool)
+  // Behind a pooler, a connection has no process of Postgres.
+  const watch = hasPooler ? undefined : closeDeadConnections(pool, postgresOptions(config), log)
   const statementNameGenerator = nameStatements()
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator }) })
   const close = async () => {
+    watch?.close()
     await prisma.$disconnect()
     await pool.end()
   }

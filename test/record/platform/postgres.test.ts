@@ -9,13 +9,15 @@ const CONNECTIONS = 3
 const LOGGED_IN = Buffer.from('520000000800000000' + '5a0000000549', 'hex')
 
 let proxy: ServerProxy
+let url: string
 let postgres: Postgres
 beforeAll(async () => {
   const database = await cloneDatabase()
-  const url = new URL(database.url)
-  proxy = await startProxy(url.host)
-  url.host = proxy.address
-  const config = { DATABASE_URL: url.href, DATABASE_POOL_SIZE: CONNECTIONS }
+  const address = new URL(database.url)
+  proxy = await startProxy(address.host)
+  address.host = proxy.address
+  url = address.href
+  const config = { DATABASE_URL: url, DATABASE_POOL_SIZE: CONNECTIONS }
   postgres = connectPostgres(config, createLog('silent', 'test'), { silentMs: 3000 })
 })
 afterAll(async () => {
@@ -36,6 +38,19 @@ describe('connections to a Postgres that stopped responding', () => {
     const stuck = await Promise.allSettled(Array.from({ length: CONNECTIONS }, work))
     expect(stuck.map(({ status }) => status)).toEqual(Array(CONNECTIONS).fill('rejected'))
     expect(await Promise.all(Array.from({ length: CONNECTIONS }, work))).toEqual(Array(CONNECTIONS).fill([{ one: 1 }]))
+  })
+
+  it('are given up in seconds when Postgres runs no statement on them', async () => {
+    const config = { DATABASE_URL: url, DATABASE_POOL_SIZE: CONNECTIONS }
+    const { db, close } = connectPostgres(config, createLog('silent', 'test'), { silentMs: 60_000 })
+    const sleeping = db.$queryRaw`SELECT pg_sleep(3)::text AS slept`
+    await Promise.all([db.$queryRaw`SELECT 1 AS one`, db.$queryRaw`SELECT 1 AS one`])
+    proxy.freeze()
+    // Two connections are idle. A statement is lost on the way on one, and the other one is closed with it.
+    await expect(db.$queryRaw`SELECT 1 AS one`).rejects.toMatchObject({ name: 'PostgresUnavailable' })
+    expect(await db.$queryRaw`SELECT 1 AS one`).toEqual([{ one: 1 }])
+    expect(await sleeping).toEqual([{ slept: '' }])
+    await close()
   })
 
   it.concurrent('are given up when nothing follows the login', async () => {
