@@ -83,13 +83,20 @@ export async function isDead({ db }: Pick<Deps, 'db'>, number: number): Promise<
   return row?.lives === false
 }
 
-/** Leaves alone a process that has been dead for too long to receive anything, and deletes those dead for long. */
-export async function forgetDead({ db }: Pick<Deps, 'db'>, number: number): Promise<void> {
+/**
+ * Lets any process take a dead one's work again: at once if some of it is left, else after a while, because its open polls may
+ * have received activities meanwhile. That is likely just after its end, and past after `POLLS_MS`. Deletes those dead for long.
+ */
+export async function leaveDead({ db }: Pick<Deps, 'db'>, number: number, isDone: boolean): Promise<void> {
   await db.$executeRaw`
     WITH deleted AS (
       DELETE FROM processes
       WHERE taken_until = 'infinity' AND ended_at < clock_timestamp() - make_interval(secs => ${NAMES_MS / 1000})
     )
-    UPDATE processes SET taken_until = 'infinity'
-    WHERE number = ${number}::bigint AND seen_at < clock_timestamp() - make_interval(secs => ${POLLS_MS / 1000})`
+    UPDATE processes SET taken_until = CASE
+      WHEN NOT ${isDone} THEN clock_timestamp()
+      WHEN seen_at < clock_timestamp() - make_interval(secs => ${POLLS_MS / 1000}) THEN 'infinity'
+      ELSE clock_timestamp() + greatest(interval '1 second', (clock_timestamp() - ended_at) / 4)
+    END
+    WHERE number = ${number}::bigint AND NOT ${LIVES}`
 }

@@ -2,7 +2,7 @@ import { atOnce } from '../../../lib/at-once.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
 import { toId } from '../../kit/ids.ts'
 import type { Deps } from '../deps.ts'
-import { forgetDead, isDead, takeDead } from '../run/process-lease.ts'
+import { isDead, leaveDead, takeDead } from '../run/process-lease.ts'
 
 const AT_ONCE = 16
 
@@ -28,7 +28,7 @@ export async function releaseDeadProcesses(deps: Deps): Promise<number> {
         warnRarely(deps.log, { err: error.message }, 'activities of a dead process not released; they will be')
       })
     })
-    if (failed === 0) await forgetDead(deps, number)
+    await leaveDead(deps, number, failed === 0)
     released += running.length
     if (running.length > 0) deps.log.warn({ process: number, count: running.length }, 'took over from a dead process')
   }

@@ -1,7 +1,7 @@
 import type { Deps } from '../../../domain/deps.ts'
 import type { NewEvent } from '../../../domain/events/log/append.ts'
 import { newUuid } from '../../../domain/kit/ids.ts'
-import { forgetDead, releaseLease, renewLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
+import { leaveDead, releaseLease, renewLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
 import { processName } from '../../../lib/worker-identity.ts'
 import { append, createAnswer, createOpenTurn } from '../../support/by-hand.ts'
 import { call, type Json, listEvents } from '../../support/http.ts'
@@ -90,7 +90,7 @@ describe('a step that a new attempt takes over', () => {
     await die(LOST, 100)
     await deps.db.process.update({ where: { number: LOST }, data: { endedAt: new Date(Date.parse(begunAt) + 1) } })
     expect(await takeDead(as(TAKER))).toEqual([LOST])
-    await forgetDead(deps, LOST)
+    await leaveDead(deps, LOST, true)
     expect((await readProcess(LOST)).seenAt.getTime()).toBeLessThan(seenAt.getTime())
     expect(await takeDead(as(TAKER))).toEqual([])
     const at = await claim(TAKER, started())
@@ -116,11 +116,27 @@ describe('a step that a new attempt takes over', () => {
     await die(LOST, 100)
     const { seenAt } = await readProcess(LOST)
     await takeDead(as(TAKER))
-    await forgetDead(deps, LOST)
+    await leaveDead(deps, LOST, true)
     expect(await readProcess(LOST)).toMatchObject({ endedAt: seenAt.toISOString() })
     await deps.db.$executeRaw`UPDATE processes SET ended_at = now() - interval '61 minutes' WHERE number = ${LOST}`
-    await forgetDead(deps, TAKER)
+    await leaveDead(deps, TAKER, true)
     expect(await deps.db.process.findMany({ select: { number: true } })).toEqual([{ number: BigInt(TAKER) }])
+  })
+
+  // Its open polls may receive what was taken from it.
+  it.each([
+    ['soon after its end', 4, true, 1],
+    ['later, less often', 40, true, 10],
+    ['at once if some of its steps could not be taken', 40, false, 0],
+  ])('is taken from the dead process again: %s', async (_, secsAgo, isDone, afterSecs) => {
+    await renewLease(as(LOST))
+    await renewLease(as(TAKER))
+    await die(LOST, secsAgo)
+    expect(await takeDead(as(TAKER))).toEqual([LOST])
+    const before = Date.now()
+    await leaveDead(deps, LOST, isDone)
+    const { takenUntil } = await deps.db.process.findUniqueOrThrow({ where: { number: LOST } })
+    expect(Math.round((Number(takenUntil) - before) / 1000)).toBe(afterSecs)
   })
 
   it('tells of a process that stops, which has given its lease up', async () => {
