@@ -94,6 +94,8 @@ export type ScheduleActivities = {
 
 /** Time after which a step that was begun before comes again when its owner has no place for it. */
 const PLACE_RETRY_MS = 2000
+/** Time after which an activity comes again that could not reach Postgres. A process that cannot soon takes no more. */
+const AWAY_RETRY_MS = 500
 const placeRetryMs = () => PLACE_RETRY_MS * (1 + Math.random())
 
 const CHILDREN = { in_workflow: 'unknown', with_children: 'may_start', after_child: 'after_child' } as const
@@ -258,10 +260,11 @@ async function logged<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
     if (error instanceof ApplicationFailure) throw error
     const { info, cancellationSignal } = Context.current()
     if (cancellationSignal.aborted) throw cancellationSignal.reason
-    const { activityType, attempt, workflowExecution } = info
+    const { activityType, attempt, workflowExecution, isLocal } = info
     const logFields = { err: error, activityType, attempt, workflowId: workflowExecution?.workflowId }
     const nonRetryable = error instanceof DomainError
-    if (!nonRetryable && deps.unavailability(error) !== undefined) {
+    const isAway = !nonRetryable && deps.unavailability(error) !== undefined
+    if (isAway) {
       warnRarely(deps.log, logFields, 'activity failed; Temporal tries it again')
     } else {
       deps.log.error(logFields, 'activity failed')
@@ -270,6 +273,8 @@ async function logged<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
       message: `${activityType} failed; see the worker's log`,
       type: 'internal_error',
       nonRetryable,
+      // Another process may have what this one lacks.
+      ...(isAway && !isLocal && { nextRetryDelay: AWAY_RETRY_MS }),
     })
   }
 }

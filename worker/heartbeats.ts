@@ -25,13 +25,14 @@ const THREAD_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 
 const NOT_FOUND = 5
 
 /**
- * Sends the heartbeats of a worker's activities. The main thread sends them, and learns of cancellations from the
+ * Sends the heartbeats of a worker's activities, which end early when `cut` aborts. The main thread sends them, and learns of cancellations from the
  * answers. While its event loop is blocked, a thread sends them instead.
  */
 export function startHeartbeats(
   connection: NativeConnection,
   place: Omit<HeartbeatThreadData, 'beats'>,
   log: Deps['log'],
+  cut: AbortSignal,
   hasThread = true,
 ): Heartbeats {
   const { temporal, identity } = place
@@ -54,7 +55,10 @@ export function startHeartbeats(
             identity,
             taskToken: info.taskToken,
           })
-        return await work({ fence: info.currentAttemptScheduledTimestampMs, signal: cancellationSignal })
+        const signal = AbortSignal.any([cancellationSignal, cut])
+        return await work({ fence: info.currentAttemptScheduledTimestampMs, signal })
+      } catch (error) {
+        throw cut.aborted ? ApplicationFailure.retryable('the worker stops', 'worker_stops') : error
       } finally {
         clearInterval(timer)
         if (isUrgent) post({ ended: token })

@@ -6,6 +6,8 @@ import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
 
 const RENEW_MS = 500
+/** Time without Postgres after which a process takes nothing more. */
+const LOST_MS = 2000
 const PROBE_MS = 1000
 const PROBE_TIMEOUT_MS = 2000
 /** Time without Temporal after which a process gives up its steps: others reach it, or nobody can take them anyway. */
@@ -13,16 +15,23 @@ const MAX_AWAY_MS = 10_000
 
 /**
  * Holds the lease of this process until the signal aborts, unless the process is cut off from Temporal: then it cannot
- * end its steps. Attempts begin without an activity only while the lease is held. Resolves when it has been released.
+ * end its steps. Attempts begin without an activity only while the lease is held. Resolves when it has been released, or
+ * is about to be lost: Postgres cannot be reached, so others will take the steps.
  */
-export async function holdLease(deps: Deps, connection: NativeConnection, signal: AbortSignal): Promise<void> {
+export async function holdLease(
+  deps: Deps,
+  connection: NativeConnection,
+  signal: AbortSignal,
+): Promise<'released' | 'lost'> {
   const temporal = watchTemporal(connection, signal)
   let runsOut: NodeJS.Timeout | undefined
   let isHeld = false
+  let renewedAt = performance.now()
   while (!signal.aborted) {
     try {
       if (temporal.awayMs() < MAX_AWAY_MS) {
         await renewLease(deps)
+        renewedAt = performance.now()
         clearTimeout(runsOut)
         runsOut = setTimeout(() => deps.attempts.setPolling(false), LEASE_MS).unref()
         if (!signal.aborted) deps.attempts.setPolling(true)
@@ -32,11 +41,17 @@ export async function holdLease(deps: Deps, connection: NativeConnection, signal
       }
     } catch (error) {
       warn(deps, 'the lease of this process was not renewed')(error as Error)
+      const isAway = deps.unavailability(error) === 'away'
+      if (isAway && performance.now() - renewedAt > LOST_MS) {
+        clearTimeout(runsOut)
+        return 'lost'
+      }
     }
     await sleep(RENEW_MS, signal)
   }
   clearTimeout(runsOut)
   await releaseLease(deps).catch(warn(deps, 'the lease of this process was not released'))
+  return 'released'
 }
 
 /** Pings Temporal again and again. A call may outlast its own limit while there is no connection. */

@@ -3,6 +3,7 @@ import type { Deps } from '../domain/deps.ts'
 import { wakeDueLanes } from '../domain/organization-events/webhooks/lanes.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/clock/sync.ts'
 import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../domain/schedules/executions/sweep.ts'
+import { renewLease } from '../domain/turns/run/process-lease.ts'
 import { admitWaitingTurns } from '../domain/turns/run/turn-admission.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
 import { cancelLeftChildren } from '../domain/turns/sweep/left-children.ts'
@@ -48,7 +49,7 @@ const DELETE_MS = 5000
 const SYNC_MS = 2000
 const FIND_LATE_MS = 15_000
 const RECONNECT_MS = 1000
-const SHUTDOWN_GRACE = '5 seconds'
+const SHUTDOWN_GRACE_MS = 5000
 /**
  * Number of pollers. A machine that vanishes leaves its polls open at Temporal for a minute, and each one swallows a
  * task until that times out. Therefore an idle worker has few of them and a busy one more.
@@ -80,43 +81,75 @@ export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
   }
 }
 
+/**
+ * Polls until stopped. Without Postgres, a process takes nothing, because it would only fail; what it runs goes on, and
+ * ends when it polls no more for the second time.
+ */
 async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<void> {
+  /** The last shift, and the one before it. */
+  let shifts: Shift[] = []
   while (!signal.aborted) {
-    let connection: NativeConnection | undefined
-    let heartbeats: Heartbeats | undefined
     try {
-      connection = await NativeConnection.connect(temporalOptions(options.temporal))
-      const { temporal, database, heartbeatThread } = options
-      const place = { temporal, database, ...placeOf(deps) }
-      heartbeats = startHeartbeats(connection, place, deps.log, heartbeatThread)
-      await runWorkers(deps, options, connection, heartbeats, signal)
+      const shift = await beginShift(deps, options, signal)
+      shifts[0]?.leave()
+      shifts[1]?.cutShort()
+      shifts = [shift, ...shifts.slice(0, 1)]
+      await shift.polling
     } catch (error) {
-      warnRarely(deps.log, { err: (error as Error).message }, 'worker interrupted; connecting to Temporal again')
+      warnRarely(deps.log, { err: (error as Error).message }, 'worker interrupted; it begins again')
       await sleep(RECONNECT_MS, signal)
-    } finally {
-      await heartbeats?.close()
-      await connection?.close().catch(() => {})
     }
   }
+  await Promise.all(shifts.map(({ ended }) => ended.catch(() => {})))
 }
 
 const placeOf = ({ attempts: { process } }: Deps) => ({ process, identity: workerIdentity(process) })
 
 /**
- * Runs the process's two workers until stopped: one for everything, and one for the rest of steps that have begun in this
- * process.
+ * The process's two workers from their start on: one for everything, and one for the rest of steps that have begun in
+ * this process.
  */
-async function runWorkers(
-  deps: Deps,
-  options: WorkerOptions,
-  connection: NativeConnection,
-  heartbeats: Heartbeats,
-  signal: AbortSignal,
-) {
+type Shift = {
+  /**
+   * Resolves when the workers take nothing new: they were stopped, or Postgres is away. Rejects when one has failed.
+   * While Postgres is away, what others leave to this process is still taken, and fails at once.
+   */
+  polling: Promise<void>
+  /** Ends that, because another shift has begun. */
+  leave(): void
+  /** Resolves when their activities have ended, too. */
+  ended: Promise<void>
+  /** Ends the activities. Temporal tries them again. */
+  cutShort(): void
+}
+
+/** Begins a shift once Temporal and Postgres can be reached. It ends when the signal aborts. */
+async function beginShift(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<Shift> {
+  const { temporal, database, heartbeatThread } = options
+  // Postgres first: while it is away, this comes again and again.
+  await renewLease(deps)
+  const connection = await NativeConnection.connect(temporalOptions(temporal))
+  const cut = new AbortController()
+  const place = { temporal, database, ...placeOf(deps) }
+  const heartbeats = startHeartbeats(connection, place, deps.log, cut.signal, heartbeatThread)
+  const close = async () => {
+    await heartbeats.close()
+    await connection.close().catch(() => {})
+  }
+  try {
+    const workers = await createWorkers(deps, options, connection, heartbeats)
+    return runWorkers(deps, options, { workers, connection, cut, close }, signal)
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function createWorkers(deps: Deps, options: WorkerOptions, connection: NativeConnection, heartbeats: Heartbeats) {
   const queueOf = (process: number) => `${options.taskQueue}/${process.toString(36)}`
   const activities = createActivities(deps, heartbeats, queueOf)
   const { identity } = placeOf(deps)
-  const workers = await Promise.all([
+  return Promise.all([
     createWorker(options, connection, activities, { identity, ...deps.limits }),
     Worker.create({
       ...COMMON,
@@ -132,36 +165,54 @@ async function runWorkers(
       maxConcurrentActivityTaskExecutions: deps.limits.maxModelCalls,
     }),
   ])
-  const stopping = new AbortController()
-  const shutdown = () => {
-    stopping.abort()
-    deps.attempts.close()
-    for (const worker of workers) worker.shutdown()
-  }
-  signal.addEventListener('abort', shutdown, { once: true })
-  let lease: Promise<void> | undefined
-  try {
-    const running = workers.map((worker) => worker.run())
-    options.onConnection?.(connection)
-    lease = holdLease(deps, connection, stopping.signal)
-    if (signal.aborted) shutdown()
-    deps.log.info({ taskQueue: options.taskQueue }, 'worker polls')
-    await endTogether(workers, running)
-  } finally {
-    stopping.abort()
+}
+
+type Staff = { workers: Worker[]; connection: NativeConnection; cut: AbortController; close(): Promise<void> }
+
+function runWorkers(
+  deps: Deps,
+  options: WorkerOptions,
+  { workers, connection, cut, close }: Staff,
+  signal: AbortSignal,
+): Shift {
+  const leaving = new AbortController()
+  const takeNothing = () => {
+    leaving.abort()
     deps.attempts.setPolling(false)
     options.onConnection?.(undefined)
-    signal.removeEventListener('abort', shutdown)
-    await lease
+    shutDown(workers.slice(0, 1))
   }
+  const stop = () => {
+    deps.attempts.close()
+    takeNothing()
+    shutDown(workers)
+    setTimeout(() => cut.abort(), SHUTDOWN_GRACE_MS).unref()
+  }
+  const running = workers.map((worker) => worker.run())
+  options.onConnection?.(connection)
+  const lease = holdLease(deps, connection, leaving.signal)
+  const lost = lease.then((how) => {
+    if (how === 'lost') takeNothing()
+  })
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
+  deps.log.info({ taskQueue: options.taskQueue }, 'worker polls')
+  const ended = endTogether(workers, running).finally(async () => {
+    signal.removeEventListener('abort', stop)
+    if (!leaving.signal.aborted) takeNothing()
+    await lease
+    await close()
+  })
+  return { polling: Promise.race([ended, lost]), ended, leave: () => shutDown(workers), cutShort: () => cut.abort() }
+}
+
+function shutDown(workers: Worker[]): void {
+  for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown()
 }
 
 /** Waits until all have ended, and shuts the others down when one fails. Rejects with its error. */
 async function endTogether(workers: Worker[], running: Promise<void>[]): Promise<void> {
-  const shutdown = () => {
-    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown()
-  }
-  for (const one of running) one.catch(shutdown)
+  for (const one of running) one.catch(() => shutDown(workers))
   const ended = await Promise.allSettled(running)
   const failed = ended.find((end) => end.status === 'rejected')
   if (failed !== undefined) throw failed.reason
@@ -169,7 +220,8 @@ async function endTogether(workers: Worker[], running: Promise<void>[]): Promise
 
 /** Settings of both workers. */
 const COMMON = {
-  shutdownGraceTime: SHUTDOWN_GRACE,
+  // Longer than any activity: a shift that ends because Postgres is away lets its activities go on.
+  shutdownGraceTime: '24 hours',
   activityTaskPollerBehavior: POLLERS,
 } as const
 

@@ -15,9 +15,9 @@ import type {
 const CHANGE: LocalActivityOptions = {
   startToCloseTimeout: '20 seconds',
   retry: { initialInterval: '100 milliseconds', backoffCoefficient: 2, maximumInterval: '10 seconds' },
-  // While the database is unavailable they wait on timers, because a workflow task kept alive for them would fill the
-  // history.
-  localRetryThreshold: '2 seconds',
+  // While the database is unavailable they wait on timers: a workflow task kept alive for them would fill the history,
+  // and stay in a process that cannot do them.
+  localRetryThreshold: '1 second',
 }
 
 /**

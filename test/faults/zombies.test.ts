@@ -13,7 +13,7 @@ import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { expectSoundRecord, standstillMs, typesOf } from '../support/record.ts'
 import { type TestService, withService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
-import { runnerPid } from '../support/temporal.ts'
+import { runnerPid, withWorkflow } from '../support/temporal.ts'
 
 /**
  * Short enough to end within the heartbeat timeout, so the cut-off worker records all of it before it is found missing.
@@ -25,16 +25,21 @@ const callOne = (name: string, args: object = {}) => [{ id: 'one', name, argumen
 
 /**
  * Service for one test, so that the tests can wait at the same time. Its turns begin in a process whose connection to
- * Temporal can be cut, so that it goes on working unheard.
+ * Temporal can be cut, so that it goes on working unheard, or to Postgres.
  */
 type Site = { service: TestService; process: ServiceProcess; proxy: ServerProxy }
 
 afterAll(killProcesses)
 
-const withSite = (check: (site: Site) => Promise<void>): Promise<void> =>
+const withSite = (check: (site: Site) => Promise<void>, from: 'Temporal' | 'Postgres' = 'Temporal'): Promise<void> =>
   withService({ worker: false, capabilities: [createLab().capability] }, async (service) => {
-    const proxy = await startProxy(service.config.TEMPORAL_ADDRESS)
-    const process = await startLabWorkerProcess(service, { TEMPORAL_ADDRESS: proxy.address })
+    const { DATABASE_URL, TEMPORAL_ADDRESS } = service.config
+    const database = new URL(DATABASE_URL)
+    const proxy = await startProxy(from === 'Temporal' ? TEMPORAL_ADDRESS : database.host)
+    database.host = proxy.address
+    const way: Record<string, string> =
+      from === 'Temporal' ? { TEMPORAL_ADDRESS: proxy.address } : { DATABASE_URL: database.href }
+    const process = await startLabWorkerProcess(service, way)
     try {
       await check({ service, process, proxy })
     } finally {
@@ -58,6 +63,15 @@ const count = (events: Json[], type: string): number => typesOf(events).filter((
 /** Waits until the process runs the turn's step. */
 const untilRun = ({ site, turnId }: Started): Promise<boolean> =>
   waitFor(async () => (await runnerPid(site.service, turnId)) === site.process.pid, 'the process to run the step')
+
+/** Returns the types of a turn's activities that were tried more than once. */
+const retriesOf = (service: TestService, turnId: string): Promise<unknown[]> =>
+  withWorkflow(service, turnId, async (workflow) => {
+    const { events } = await workflow.fetchHistory()
+    return (events ?? []).flatMap(({ activityTaskStartedEventAttributes: started }) =>
+      (started?.attempt ?? 1) > 1 ? [started?.lastFailure?.message] : [],
+    )
+  })
 
 /** Waits for the end of a turn of two steps whose one tool succeeded. `answers` is the number of model calls. */
 async function expectFinished(
@@ -132,4 +146,27 @@ describe('a worker that was frozen and comes back', () => {
         expect(turn.stream.events()).toEqual(records[index])
       }
     }))
+})
+
+describe('a worker that is cut off from Postgres', () => {
+  it.concurrent('takes nothing until it is back, and leaves all of it to the others', () =>
+    withSite(async (site) => {
+      const { service, process, proxy } = site
+      proxy.cut()
+      const other = await service.startWorker()
+      await waitFor(async () => process.lines.some((line) => line.includes('it begins again')), 'it to notice')
+      for (let turns = 0; turns < 4; turns++) {
+        const { id, turnId, stream } = await startTurn(site, [{ ...QUICK, tool_calls: callOne('echo') }, QUICK])
+        await stream.until((frame) => frame.event === 'session.idled')
+        stream.close()
+        expectSoundRecord(await listEvents(service.url, id))
+        expect(await retriesOf(service, turnId)).toEqual([])
+      }
+      await other.stop()
+      proxy.mend()
+      const later = await startTurn(site, [{ ...QUICK, tool_calls: callOne('wait', { ms: 1000 }) }, QUICK])
+      await untilRun(later)
+      await later.stream.until((frame) => frame.event === 'session.idled')
+      later.stream.close()
+    }, 'Postgres'))
 })
