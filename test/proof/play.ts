@@ -41,6 +41,8 @@ export type Play = {
   sessions: Played[]
   clock: StuckClock
   place: Place
+  /** Addresses, the one that answered last in front. */
+  urls: string[]
   name: string
   agentId: string
   /** Requests without an answer: their command may have been done before its repetition. */
@@ -52,7 +54,7 @@ let plays = 0
 export async function startPlay(place: Place, sessions: number): Promise<Play> {
   const name = `play${++plays}`
   const clock = startClock(place.isServed)
-  const play: Play = { sessions: [], clock, place, name, agentId: '', repeated: 0 }
+  const play: Play = { sessions: [], clock, place, urls: place.urls, name, agentId: '', repeated: 0 }
   play.agentId = (await ask(play, 'POST', '/v1/agents', AGENT)).body.id
   for (let index = 0; index < sessions; index++) {
     const { body } = await ask(play, 'POST', '/v1/sessions', { agent_id: play.agentId })
@@ -65,9 +67,13 @@ const follow = (play: Play, id: string) => play.sessions.push({ id, follower: fo
 
 /** Sends a request until it is answered. */
 export async function ask(play: Play, method: string, path: string, body?: unknown): Promise<Answered> {
-  const onRepeat = () => void play.repeated++
+  const onRepeat = () => {
+    play.repeated++
+    const [first = '', ...others] = play.urls
+    play.urls = [...others, first]
+  }
   const patience = { tryMs: TRY_MS, pauseMs: PAUSE_MS, limitMs: GIVE_UP_MS, onRepeat }
-  const answered = await sendUntilAnswered(play.place.urls, method, path, body, patience)
+  const answered = await sendUntilAnswered(play.urls, method, path, body, patience)
   if (method !== 'GET') play.clock.progress()
   return answered
 }

@@ -23,6 +23,8 @@ const MAX_LAST_MS = 1500
 const LONG_MS = { min: 3500, max: 6000 }
 const MAY_BE_LONG = /^(freeze|cut|mute)/
 const SETTLE_MS = 3000
+/** Faults after which nothing comes back that could do something twice. */
+const FINAL = ['kill', 'clock', 'redis-flushed']
 
 const fault = (kinds: readonly FaultKind[]): fc.Arbitrary<PlannedFault> =>
   fc
@@ -135,10 +137,10 @@ async function runCase(
   const at = Date.now()
   await ofWorld(() => world?.begin(faults))
   const settle = async () => {
-    const isDisturbed = world?.happened().some(({ until }) => until === undefined)
+    const comesBack = world?.happened().some(({ kind, until }) => until === undefined && !FINAL.includes(kind))
     await ofWorld(() => world?.heal())
     // Time in which a process that was frozen or cut off until now would do something twice.
-    if (isDisturbed) await sleep(SETTLE_MS)
+    if (comesBack) await sleep(SETTLE_MS)
   }
   try {
     const outcome = await runHistory(place, acts, { isDisturbed: faults.length > 0, settle })
