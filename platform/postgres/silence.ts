@@ -15,7 +15,7 @@ type Watch = { close(): void }
 /**
  * Closes the pool's connections that have died without a word, as when a firewall has forgotten them or a host has
  * vanished: the operating system would notice after minutes. Asks Postgres, over a new connection, about statements that
- * take long; one that it does not run was lost, or its answer was. `options` are for that connection.
+ * take long: a statement that it does not run was lost, or its answer was. `options` are for that connection.
  */
 export function closeDeadConnections(pool: pg.Pool, options: pg.ClientConfig, log: Logger): Watch {
   const watched = new Map<pg.PoolClient, Watched>()

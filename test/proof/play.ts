@@ -41,7 +41,7 @@ export type Play = {
   sessions: Played[]
   clock: StuckClock
   place: Place
-  /** Addresses, the one that answered last in front. */
+  /** Addresses. The last to answer is in front. */
   urls: string[]
   name: string
   agentId: string
