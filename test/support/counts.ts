@@ -3,8 +3,6 @@
  * smaller value belong here. The memory held for slow clients is not one of them.
  */
 const COUNTS = {
-  kills: [4, 50],
-  killLanes: [1, 6],
   /** Kills while webhooks are told of turns. */
   webhookKills: [4, 50],
   /** Kills of processes that stream to clients of all protocols. */

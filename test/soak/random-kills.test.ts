@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { countOf } from '../support/counts.ts'
 import { call, createScriptedSession, type Json, listEvents, textMessage } from '../support/http.ts'
 import { createLab } from '../support/lab.ts'
 import { killProcesses } from '../support/process.ts'
@@ -10,8 +9,8 @@ import { startService, type TestService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { createWorkerPool, type WorkerPool } from '../support/workers.ts'
 
-const LANES = countOf('killLanes')
-const KILLS = countOf('kills')
+const LANES = 6
+const KILLS = 50
 /** Latest kill, about the length of the turn. Later kills would find it ended. */
 const LATEST_KILL_MS = 2300
 const CLIENT_TAKES_MS = 200
