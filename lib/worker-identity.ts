@@ -6,6 +6,8 @@ export const processName = `${process.pid}@${hostname()}`
 /** Returns the name under which Temporal shows this process, whose number in the record is `number`. */
 export const workerIdentity = (number: number): string => `${processName}/${number.toString(36)}`
 
-/** Whether a worker with this name is the process with the number. */
-export const runsIn = (number: number, identity: string | null | undefined): boolean =>
-  identity?.endsWith(`/${number.toString(36)}`) === true
+/** Returns the number of the process that has a name in Temporal. Undefined for other workers. */
+export function processIn(identity: string | null | undefined): number | undefined {
+  const number = /\/([0-9a-z]+)$/.exec(identity ?? '')?.[1]
+  return number === undefined ? undefined : Number.parseInt(number, 36)
+}

@@ -20,15 +20,10 @@ export type TurnControl = {
   /** Requests the workflow's cancellation without waiting for it. Also resolves when no workflow is running. */
   cancelTurn(turnId: string, owner: string): Promise<void>
   /**
-   * Fails the activities of a workflow that Temporal believes to run in a process, of one type if given, so that they are
-   * tried again; just before, `isStill` says whether they are to be. False when there is none. `workflowId` as Temporal
-   * has it.
+   * Fails the activities of a workflow that Temporal believes to run in a process from which they are lost, of one type if
+   * given, so that they are tried again. False when there is none. `workflowId` as Temporal has it.
    */
-  releaseActivities(
-    workflowId: string,
-    process: number,
-    which: { type?: string; isStill(): Promise<boolean> },
-  ): Promise<boolean>
+  releaseActivities(workflowId: string, isLost: (process: number) => Promise<boolean>, type?: string): Promise<boolean>
   /** Reads the latest heartbeat of an activity of the workflow. Undefined when the activity is not pending. */
   readActivity(turnId: string, activityId: string): Promise<{ heartbeat: Payload | undefined } | undefined>
   /** Whether a worker of workflows has polled the task queue in the last minutes. */

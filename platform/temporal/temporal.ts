@@ -20,7 +20,7 @@ import type { StartedTurn, TurnControl, TurnStarter } from '../../domain/turns/t
 import type { TemporalHealthReader } from '../../domain/upkeep/health/health.ts'
 import { createFairQueue } from '../../lib/fair-queue.ts'
 import { sleep } from '../../lib/sleep.ts'
-import { runsIn } from '../../lib/worker-identity.ts'
+import { processIn } from '../../lib/worker-identity.ts'
 import {
   EXECUTION_WORKFLOW,
   type ExecutionInput,
@@ -222,21 +222,21 @@ function createControl(ask: Ask, namespace: string, inTurn: InTurn, cancelInTurn
       cancelInTurn(owner, turnId, async () => {
         await askOf(turnId, (workflow) => workflow.cancel())
       }),
-    releaseActivities: async (workflowId, process, { type, isStill }) => {
+    releaseActivities: async (workflowId, isLost, type) => {
       const description = await ask((client) => unlessGone(client.workflow.getHandle(workflowId).describe()))
-      const lost = (description?.raw.pendingActivities ?? []).filter(
-        ({ state, lastWorkerIdentity, activityType }) =>
-          state === ACTIVITY_STARTED &&
-          runsIn(process, lastWorkerIdentity) &&
-          (type === undefined || activityType?.name === type),
+      const started = (description?.raw.pendingActivities ?? []).filter(
+        ({ state, activityType }) => state === ACTIVITY_STARTED && (type === undefined || activityType?.name === type),
       )
-      // The workflow's next task would wait for a second in the queue of the process that had its last one.
-      if (lost.length > 0) await ask((client) => forgetProcess(client, namespace, workflowId))
-      for (const { activityId } of lost) {
+      let released = 0
+      for (const { activityId, lastWorkerIdentity } of started) {
+        const process = processIn(lastWorkerIdentity)
+        if (process === undefined || !(await isLost(process))) continue
+        // The workflow's next task would wait for a second in the queue of the process that had its last one.
+        if (released++ === 0) await ask((client) => forgetProcess(client, namespace, workflowId))
         const activity = { namespace, workflowId, runId: description?.runId, activityId }
-        if (await isStill()) await ask((client) => failActivity(client, activity))
+        await ask((client) => failActivity(client, activity))
       }
-      return lost.length > 0
+      return released > 0
     },
     readActivity: async (turnId, activityId) => {
       const description = await askOf(turnId, (workflow) => workflow.describe())

@@ -37,7 +37,8 @@ export async function releaseDeadProcesses(deps: Deps): Promise<number> {
 
 async function release(deps: Deps, { id, kind }: RunHere, number: number): Promise<void> {
   const workflowId = kind === 'turn' ? toId('turn', id) : id
-  const isReleased = await deps.workflows.releaseActivities(workflowId, number, { isStill: () => isDead(deps, number) })
+  // Temporal may have given its activities to others that have died before they claimed the step.
+  const isReleased = await deps.workflows.releaseActivities(workflowId, (process) => isDead(deps, process))
   // Its attempt may have begun while the workflow waited for a place.
   if (!isReleased && kind === 'turn') await deps.workflows.resumeTurn(id, `process ${number}`)
 }
@@ -49,10 +50,8 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
 export async function releaseLostActivities(deps: Deps): Promise<number> {
   const lost = [...deps.attempts.unattended()]
   await atOnce(lost, AT_ONCE, async (turnId) => {
-    await deps.workflows.releaseActivities(toId('turn', turnId), deps.attempts.process, {
-      type: 'reason',
-      isStill: async () => deps.attempts.isUnattended(turnId),
-    })
+    const isLost = async (process: number) => process === deps.attempts.process && deps.attempts.isUnattended(turnId)
+    await deps.workflows.releaseActivities(toId('turn', turnId), isLost, 'reason')
   })
   return lost.length
 }

@@ -52,8 +52,8 @@ function createProcess() {
       ...service.platform.deps.workflows,
       startTurn: async () => {},
       resumeTurn: async (turnId) => void resumed.push(turnId),
-      releaseActivities: async (workflowId, _process, { isStill }) =>
-        (await isStill()) && released.push(workflowId) > 1,
+      releaseActivities: async (workflowId, isLost) =>
+        (await isLost(attempts.process)) && released.push(workflowId) > 1,
     },
   }
   const begin = (turn: TurnPlace): Promise<Begun> =>
