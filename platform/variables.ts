@@ -122,7 +122,9 @@ const connections = {
     .describe(
       "File with the authorities (PEM) that sign Postgres's certificate. Without `sslmode` it means `verify-full`. Default: Node's.",
     ),
-  DATABASE_POOL_SIZE: whole(2, 500).default(20).describe('Connections of one process to Postgres.'),
+  DATABASE_POOL_SIZE: whole(2, 500)
+    .default(20)
+    .describe('Connections of one process to Postgres; a worker has one more for its lease.'),
   DATABASE_POOLER: z
     .enum(['none', 'transaction'])
     .default('none')

@@ -95,7 +95,10 @@ export type ScheduleActivities = {
 /** Time after which a step that was begun before comes again when its owner has no place for it. */
 const PLACE_RETRY_MS = 2000
 /** Time after which an activity comes again that could not reach Postgres. A process that cannot soon takes no more. */
-const AWAY_RETRY_MS = 500
+const AWAY_RETRY_MS = 400
+const awayRetryMs = () => AWAY_RETRY_MS * (1 + Math.random() / 2)
+/** Number of tries that come again so soon. */
+const AWAY_RETRIES = 8
 const placeRetryMs = () => PLACE_RETRY_MS * (1 + Math.random())
 
 const CHILDREN = { in_workflow: 'unknown', with_children: 'may_start', after_child: 'after_child' } as const
@@ -263,8 +266,8 @@ async function logged<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
     const { activityType, attempt, workflowExecution, isLocal } = info
     const logFields = { err: error, activityType, attempt, workflowId: workflowExecution?.workflowId }
     const nonRetryable = error instanceof DomainError
-    const isAway = !nonRetryable && deps.unavailability(error) !== undefined
-    if (isAway) {
+    const unavailability = nonRetryable ? undefined : deps.unavailability(error)
+    if (unavailability !== undefined) {
       warnRarely(deps.log, logFields, 'activity failed; Temporal tries it again')
     } else {
       deps.log.error(logFields, 'activity failed')
@@ -274,7 +277,7 @@ async function logged<T>(deps: Deps, work: () => Promise<T>): Promise<T> {
       type: 'internal_error',
       nonRetryable,
       // Another process may have what this one lacks.
-      ...(isAway && !isLocal && { nextRetryDelay: AWAY_RETRY_MS }),
+      ...(unavailability === 'away' && !isLocal && attempt <= AWAY_RETRIES && { nextRetryDelay: awayRetryMs() }),
     })
   }
 }

@@ -3,7 +3,7 @@ import type { Deps } from '../domain/deps.ts'
 import { wakeDueLanes } from '../domain/organization-events/webhooks/lanes.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/clock/sync.ts'
 import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../domain/schedules/executions/sweep.ts'
-import { renewLease } from '../domain/turns/run/process-lease.ts'
+import type { LeaseDb } from '../domain/turns/run/process-lease.ts'
 import { admitWaitingTurns } from '../domain/turns/run/turn-admission.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
 import { cancelLeftChildren } from '../domain/turns/sweep/left-children.ts'
@@ -22,9 +22,9 @@ import { version } from '../platform/version.ts'
 import { BEGINS_STEPS } from '../workflows/messages.ts'
 import { createActivities } from './activities.ts'
 import { bundleWorkflows, PAYLOAD_CONVERTER } from './bundle.ts'
-import { CALL_PLACES } from './calls.ts'
+import { CALL_PLACES, createAllCalls } from './calls.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
-import { holdLease } from './lease.ts'
+import { connectForLease, holdLease } from './lease.ts'
 
 export type WorkerOptions = {
   temporal: TemporalSettings
@@ -86,11 +86,13 @@ export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
  * ends when it polls no more for the second time.
  */
 async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<void> {
+  const lease = connectForLease(options.database)
+  const everyShift = { deps, options, lease: lease.db, calls: createAllCalls() }
   /** The last shift, and the one before it. */
   let shifts: Shift[] = []
   while (!signal.aborted) {
     try {
-      const shift = await beginShift(deps, options, signal)
+      const shift = await beginShift(everyShift, signal)
       shifts[0]?.leave()
       shifts[1]?.cutShort()
       shifts = [shift, ...shifts.slice(0, 1)]
@@ -101,6 +103,7 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
     }
   }
   await Promise.all(shifts.map(({ ended }) => ended.catch(() => {})))
+  await lease.close()
 }
 
 const placeOf = ({ attempts: { process } }: Deps) => ({ process, identity: workerIdentity(process) })
@@ -123,11 +126,20 @@ type Shift = {
   cutShort(): void
 }
 
+/** What all shifts have in common. The limits of `calls` are the process's. */
+type EveryShift = {
+  deps: Deps
+  options: WorkerOptions
+  lease: LeaseDb
+  calls: ReturnType<typeof createAllCalls>
+}
+
 /** Begins a shift once Temporal and Postgres can be reached. It ends when the signal aborts. */
-async function beginShift(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<Shift> {
+async function beginShift(every: EveryShift, signal: AbortSignal): Promise<Shift> {
+  const { deps, options, lease } = every
   const { temporal, database, heartbeatThread } = options
-  // Postgres first: while it is away, this comes again and again.
-  await renewLease(deps)
+  // The lease itself is only for a process that has Temporal, too.
+  await lease.$executeRawUnsafe('SELECT 1')
   const connection = await NativeConnection.connect(temporalOptions(temporal))
   const cut = new AbortController()
   const place = { temporal, database, ...placeOf(deps) }
@@ -137,17 +149,17 @@ async function beginShift(deps: Deps, options: WorkerOptions, signal: AbortSigna
     await connection.close().catch(() => {})
   }
   try {
-    const workers = await createWorkers(deps, options, connection, heartbeats)
-    return runWorkers(deps, options, { workers, connection, cut, close }, signal)
+    const workers = await createWorkers(every, connection, heartbeats)
+    return runWorkers(every, { workers, connection, cut, close }, signal)
   } catch (error) {
     await close()
     throw error
   }
 }
 
-function createWorkers(deps: Deps, options: WorkerOptions, connection: NativeConnection, heartbeats: Heartbeats) {
+function createWorkers({ deps, options, calls }: EveryShift, connection: NativeConnection, heartbeats: Heartbeats) {
   const queueOf = (process: number) => `${options.taskQueue}/${process.toString(36)}`
-  const activities = createActivities(deps, heartbeats, queueOf)
+  const activities = createActivities(deps, heartbeats, queueOf, calls)
   const { identity } = placeOf(deps)
   return Promise.all([
     createWorker(options, connection, activities, { identity, ...deps.limits }),
@@ -170,8 +182,7 @@ function createWorkers(deps: Deps, options: WorkerOptions, connection: NativeCon
 type Staff = { workers: Worker[]; connection: NativeConnection; cut: AbortController; close(): Promise<void> }
 
 function runWorkers(
-  deps: Deps,
-  options: WorkerOptions,
+  { deps, options, lease: db }: EveryShift,
   { workers, connection, cut, close }: Staff,
   signal: AbortSignal,
 ): Shift {
@@ -182,27 +193,33 @@ function runWorkers(
     options.onConnection?.(undefined)
     shutDown(workers.slice(0, 1))
   }
-  const stop = () => {
-    deps.attempts.close()
+  const end = () => {
     takeNothing()
     shutDown(workers)
     setTimeout(() => cut.abort(), SHUTDOWN_GRACE_MS).unref()
   }
+  const stop = () => {
+    deps.attempts.close()
+    end()
+  }
   const running = workers.map((worker) => worker.run())
   options.onConnection?.(connection)
-  const lease = holdLease(deps, connection, leaving.signal)
-  const lost = lease.then((how) => {
-    if (how === 'lost') takeNothing()
-  })
+  const lease = holdLease(deps, db, connection, leaving.signal)
+  // A worker that fails waits for its activities before it says so.
+  const watch = setInterval(() => {
+    if (!leaving.signal.aborted && workers.some((worker) => worker.getState() !== 'RUNNING')) end()
+  }, SWEEP_MS).unref()
   signal.addEventListener('abort', stop, { once: true })
   if (signal.aborted) stop()
   deps.log.info({ taskQueue: options.taskQueue }, 'worker polls')
-  const ended = endTogether(workers, running).finally(async () => {
+  const ended = endTogether(running, end).finally(async () => {
+    clearInterval(watch)
     signal.removeEventListener('abort', stop)
     if (!leaving.signal.aborted) takeNothing()
     await lease
     await close()
   })
+  const lost = lease.then((how) => (how === 'lost' ? takeNothing() : ended))
   return { polling: Promise.race([ended, lost]), ended, leave: () => shutDown(workers), cutShort: () => cut.abort() }
 }
 
@@ -210,9 +227,9 @@ function shutDown(workers: Worker[]): void {
   for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown()
 }
 
-/** Waits until all have ended, and shuts the others down when one fails. Rejects with its error. */
-async function endTogether(workers: Worker[], running: Promise<void>[]): Promise<void> {
-  for (const one of running) one.catch(() => shutDown(workers))
+/** Waits until all have ended, and ends the others when one fails. Rejects with its error. */
+async function endTogether(running: Promise<void>[], end: () => void): Promise<void> {
+  for (const one of running) one.catch(end)
   const ended = await Promise.allSettled(running)
   const failed = ended.find((end) => end.status === 'rejected')
   if (failed !== undefined) throw failed.reason

@@ -63,6 +63,8 @@ export function connectPostgres(
     // The type lacks members that every client has.
     onConnect: (client) => hangUpWhenSilent(client as pg.PoolClient, silentMs),
   })
+  // A connection in use that breaks is reported by its statement. Without a listener the error would end the process.
+  pool.on('connect', (client) => client.on('error', () => {}))
   // An idle connection in the pool that breaks is reported only here.
   pool.on('error', (error) => warnRarely(log, { err: error.message }, 'postgres connection lost'))
   reportLostConnections(pool)

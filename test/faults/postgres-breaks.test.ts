@@ -157,15 +157,11 @@ describe('every operation that writes, when the connection to Postgres', () => {
   })
 
   it('is cut or silent, answers 503 in seconds and works afterwards', async () => {
-    for (const [interrupt, repairAfterMs] of [
-      [proxy.cut, 0],
-      [proxy.freeze, 6000],
-    ] as const) {
+    for (const interrupt of [proxy.cut, proxy.freeze]) {
       const owner = owners.pop() as Owner
       const writes = await writesOf(owner)
       interrupt()
       const asking = writes.map(async (write) => [write, await ask(write, owner.headers), interrupt.name] as const)
-      setTimeout(() => proxy.cut(), repairAfterMs)
       const answers = await Promise.all(asking)
       proxy.mend()
       expect(wrongAnswers(answers.map(([...answer]) => answer))).toEqual([])

@@ -21,6 +21,8 @@ const POLLS_MS = 75_000
 const NAMES_MS = 3_600_000
 
 type LeaseDeps = Pick<Deps, 'db' | 'attempts'>
+/** Where a lease is renewed. Resolves with anything. */
+export type LeaseDb = { $executeRawUnsafe(sql: string, ...values: unknown[]): PromiseLike<unknown> }
 
 const LIVES = Prisma.sql`seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
 
@@ -40,7 +42,7 @@ export const inShareSql = ({ attempts }: Pick<Deps, 'attempts'>, id: Prisma.Sql)
 }
 
 /** Notes that this process lives: the steps that it has begun are left to it. */
-export async function renewLease({ db, attempts }: LeaseDeps): Promise<void> {
+export async function renewLease({ db, attempts }: Pick<Deps, 'attempts'> & { db: LeaseDb }): Promise<void> {
   await db.$executeRawUnsafe(RENEW_LEASE, attempts.process, processPlace ?? null, processName)
 }
 

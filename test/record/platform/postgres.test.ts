@@ -2,6 +2,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { createLog } from '../../../platform/log.ts'
 import { connectPostgres, type Postgres } from '../../../platform/postgres/postgres.ts'
 import { cloneDatabase } from '../../support/database.ts'
+import { waitFor } from '../../support/http.ts'
 import { type Proxy as ServerProxy, startProxy } from '../../support/proxy.ts'
 
 const CONNECTIONS = 3
@@ -43,8 +44,11 @@ describe('connections to a Postgres that stopped responding', () => {
   it('are given up in seconds when Postgres runs no statement on them', async () => {
     const config = { DATABASE_URL: url, DATABASE_POOL_SIZE: CONNECTIONS }
     const { db, close } = connectPostgres(config, createLog('silent', 'test'), { silentMs: 60_000 })
+    await Promise.all(Array.from({ length: CONNECTIONS }, () => db.$queryRaw`SELECT 1 AS one`))
     const sleeping = db.$queryRaw`SELECT pg_sleep(3)::text AS slept`
-    await Promise.all([db.$queryRaw`SELECT 1 AS one`, db.$queryRaw`SELECT 1 AS one`])
+    const isAsleep = () =>
+      db.$queryRaw<object[]>`SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()`
+    await waitFor(async () => (await isAsleep()).length > 0, 'the statement to run')
     proxy.freeze()
     // Two connections are idle. A statement is lost on the way on one, and the other one is closed with it.
     await expect(db.$queryRaw`SELECT 1 AS one`).rejects.toMatchObject({ name: 'PostgresUnavailable' })
