@@ -29,8 +29,12 @@ export function connectForLease(database: PostgresSettings): LeaseConnection {
   pool.on('error', () => {})
   return {
     db: { $executeRawUnsafe: (sql, ...values) => pool.query(sql, values) },
-    // A connection that has died does not end by itself.
-    close: () => Promise.race([pool.end(), sleep(RENEW_LIMIT_MS)]),
+    close: async () => {
+      // A connection that has died does not end by itself.
+      const over = new AbortController()
+      await Promise.race([pool.end(), sleep(RENEW_LIMIT_MS, over.signal)])
+      over.abort()
+    },
   }
 }
 

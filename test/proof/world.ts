@@ -124,13 +124,17 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
   }
 }
 
-/** Whether a process listens, a worker polls, and each of them has its servers. */
+/**
+ * Whether a process listens, a worker polls, and each of them has its servers. A worker without Temporal, which keeps the
+ * tools that it runs for ten seconds, is none of them, and the others have to wait for it.
+ */
 function isServed({ roles }: Site, { postgres, redis, temporal }: Servers, engine: Engine): boolean {
   if (![postgres, redis, temporal].every((server) => server.isUp()) || engine.isInForce('full-disk')) return false
   const works = ({ process, isFrozen, cuts }: Slot) => process !== undefined && !isFrozen && cuts.size === 0
   const listens = (slot: Slot) => slot.state === 'serving' && works(slot)
   const polls = (slot: Slot) => slot.state !== 'starting' && slot.role.entryPoint === 'main.ts' && works(slot)
   const slots = roles.flatMap((role) => role.slots)
+  if (slots.some(({ role, cuts }) => role.entryPoint === 'main.ts' && cuts.has('temporal'))) return false
   return slots.some(listens) && slots.some(polls)
 }
 
