@@ -42,6 +42,8 @@ export type WorkerOptions = {
 export type RunningWorker = { stop(): Promise<void>; stopped: Promise<void> }
 
 const SWEEP_MS = 1000
+/** The turns of a dead process stand still meanwhile. */
+const TAKE_OVER_MS = 500
 /** Interval that is also the delay of a delivery, on average half of it. */
 const WAKE_MS = 500
 const RECONCILE_MS = 5000
@@ -302,7 +304,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
     repeat(deps, SWEEP_MS, signal, 'starting queued turns', () => startLostTurns(deps, swept)),
     repeat(deps, SWEEP_MS, signal, 'cancelling turns of ended callers', () => cancelLeftChildren(deps)),
     repeat(deps, SWEEP_MS, signal, 'comparing new turns with Temporal', () => startLostEarlyTurns(deps, compared)),
-    repeat(deps, SWEEP_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
+    repeat(deps, TAKE_OVER_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
     repeat(deps, SWEEP_MS, signal, 'looking for lost activities', () => releaseLostActivities(deps)),
     repeat(deps, SWEEP_MS, signal, 'beginning steps that wait for a place', () => beginWaitingSteps(deps)),
     repeat(deps, SWEEP_MS, signal, 'admitting turns that wait for a place', () => admitWaitingTurns(deps)),

@@ -98,7 +98,7 @@ export async function leaveDead({ db }: Pick<Deps, 'db'>, number: number, isDone
     UPDATE processes SET taken_until = CASE
       WHEN NOT ${isDone} THEN clock_timestamp()
       WHEN seen_at < clock_timestamp() - make_interval(secs => ${POLLS_MS / 1000}) THEN 'infinity'
-      ELSE clock_timestamp() + greatest(interval '1 second', (clock_timestamp() - ended_at) / 4)
+      ELSE clock_timestamp() + greatest(interval '0.4 seconds', (clock_timestamp() - ended_at) / 8)
     END
     WHERE number = ${number}::bigint AND NOT ${LIVES}`
 }

@@ -125,8 +125,8 @@ describe('a step that a new attempt takes over', () => {
 
   // Its open polls may receive what was taken from it.
   it.each([
-    ['soon after its end', 4, true, 1],
-    ['later, less often', 40, true, 10],
+    ['soon after its end', 8, true, 1],
+    ['later, less often', 40, true, 5],
     ['at once if some of its steps could not be taken', 40, false, 0],
   ])('is taken from the dead process again: %s', async (_, secsAgo, isDone, afterSecs) => {
     await renewLease(as(LOST))
