@@ -269,9 +269,10 @@ const forgetProcess = (client: Client, namespace: string, workflowId: string): P
 
 type ActivityPlace = { namespace: string; workflowId: string; runId: string | undefined; activityId?: string | null }
 
-/** Fails an attempt of an activity, which Temporal then tries again. It may have ended meanwhile. */
+/** Fails an attempt of an activity, which Temporal then tries again at once. It may have ended meanwhile. */
 const failActivity = (client: Client, { runId = '', ...place }: ActivityPlace): Promise<unknown> => {
-  const failure = { message: 'its process has died', applicationFailureInfo: { type: 'process_died' } }
+  const applicationFailureInfo = { type: 'process_died', nextRetryDelay: { nanos: 10_000_000 } }
+  const failure = { message: 'its process has died', applicationFailureInfo }
   return unlessNotFound(client.workflowService.respondActivityTaskFailedById({ ...place, runId, failure }))
 }
 
