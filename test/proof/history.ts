@@ -77,7 +77,33 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('expire' as const), session }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('delete' as const), session }) },
 )
-export const history: fc.Arbitrary<History> = fc.array(act, { minLength: 3, maxLength: 12, size: 'max' })
+/** Messages behind a held turn, and what then happens to the queue: single acts seldom come to that. */
+const crowd: fc.Arbitrary<Act[]> = fc
+  .record({
+    session,
+    head: script,
+    queued: fc.array(script, { minLength: 1, maxLength: 2 }),
+    last: fc.oneof(
+      fc.record({ do: fc.constant('cancel' as const), which: fc.constantFrom('all' as const, 'first' as const) }),
+      fc.record({
+        do: fc.constant('send' as const),
+        script,
+        policy: fc.constantFrom('interrupt' as const, 'steer' as const, 'reject' as const),
+      }),
+    ),
+  })
+  .map(({ session, head: [first, ...others], queued, last }) => {
+    const scripts = [[{ ...(first as Step), holds: true }, ...others], ...queued]
+    const sent = scripts.map((script) => ({ do: 'send' as const, session, script, policy: 'enqueue' as const }))
+    return [...sent, { ...last, session }]
+  })
+export const history: fc.Arbitrary<History> = fc
+  .array(fc.oneof({ weight: 9, arbitrary: act.map((one) => [one]) }, { weight: 1, arbitrary: crowd }), {
+    minLength: 3,
+    maxLength: 10,
+    size: 'max',
+  })
+  .map((parts) => parts.flat())
 
 /** What a history showed. `slowestMs`: longest time without progress while a process was there to serve. */
 export type Outcome = { commands: number; turns: number; repeated: number; slowestMs: number }
