@@ -125,8 +125,8 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
 }
 
 /**
- * Whether a process listens, a worker polls, and each of them has its servers. A worker without Temporal, which keeps the
- * tools that it runs for ten seconds, is none of them, and the others have to wait for it.
+ * Whether a process listens, a worker polls, and each of them has its servers. False while a worker has lost Temporal: the
+ * others have to wait for the tools that it runs.
  */
 function isServed({ roles }: Site, { postgres, redis, temporal }: Servers, engine: Engine): boolean {
   if (![postgres, redis, temporal].every((server) => server.isUp()) || engine.isInForce('full-disk')) return false
