@@ -68,7 +68,8 @@ export async function takeDead({ db, attempts }: LeaseDeps): Promise<number[]> {
   const dead = await db.$queryRaw<{ number: number }[]>`
     UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000}),
       ended_at = greatest(ended_at, seen_at),
-      seen_at = least(seen_at, clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000}))
+      -- A millisecond more: the column is rounded.
+      seen_at = least(seen_at, clock_timestamp() - make_interval(secs => ${(LEASE_MS + 1) / 1000}))
     WHERE (NOT ${LIVES} OR number = ANY (${ended}::bigint[]))
       AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
       AND EXISTS (
