@@ -1,11 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Connection } from '@temporalio/client'
-import pg from 'pg'
-import { RENEW_LEASE } from '../domain/turns/run/lease-sql.ts'
-import { processPlace } from '../lib/process-place.ts'
-import { processName } from '../lib/worker-identity.ts'
-import { type PostgresSettings, postgresOptions } from '../platform/postgres/connection.ts'
+import type { PostgresSettings } from '../platform/postgres/connection.ts'
 import type { TemporalSettings } from '../platform/temporal/connection.ts'
+import { connectForLease } from './lease-connection.ts'
 import { createStallWatch } from './stall.ts'
 
 /**
@@ -28,9 +25,9 @@ export type HeartbeatMessage = { begun: string } | { ended: string }
 
 const LOOK_MS = 500
 const CALL_TIMEOUT_MS = 2000
-const DATABASE_LIMITS = { connectionTimeoutMillis: CALL_TIMEOUT_MS, query_timeout: CALL_TIMEOUT_MS, keepAlive: true }
 
-const { temporal, identity, database: settings, process: number, beats } = workerData as HeartbeatThreadData
+const { temporal, identity, database, process: number, beats } = workerData as HeartbeatThreadData
+const lease = connectForLease(database, number)
 let connecting: Promise<Connection> | undefined
 const running = new Set<string>()
 const underWay = new Set<string>()
@@ -68,32 +65,11 @@ async function heartbeat(token: string): Promise<void> {
   underWay.delete(token)
 }
 
-let database: pg.Client | undefined
-let isRenewing = false
-
-/** Renews the lease on a connection of its own, made when it is first needed. A failure is left to the next look. */
-async function renewLease(): Promise<void> {
-  if (isRenewing) return
-  isRenewing = true
-  try {
-    if (database === undefined) {
-      const client = new pg.Client({ ...postgresOptions(settings), ...DATABASE_LIMITS })
-      client.on('error', () => {})
-      await client.connect()
-      database = client
-    }
-    await database.query(RENEW_LEASE, [number, processPlace ?? null, processName])
-  } catch {
-    await database?.end().catch(() => {})
-    database = undefined
-  }
-  isRenewing = false
-}
-
 const counter = new Int32Array(beats)
 const isStalled = createStallWatch(Atomics.load(counter, 0), performance.now())
 setInterval(() => {
   if (!isStalled(Atomics.load(counter, 0), performance.now())) return
-  void renewLease()
+  // A failure is left to the next look.
+  void lease.renew().catch(() => {})
   for (const token of running) void heartbeat(token)
 }, LOOK_MS)

@@ -1,42 +1,18 @@
 import type { NativeConnection } from '@temporalio/worker'
-import pg from 'pg'
 import type { Deps } from '../domain/deps.ts'
-import { LEASE_MS, type LeaseDb, releaseLease, renewLease } from '../domain/turns/run/process-lease.ts'
+import { LEASE_MS, releaseLease } from '../domain/turns/run/process-lease.ts'
 import { releaseDeadProcesses } from '../domain/turns/sweep/lost-activities.ts'
 import { sleep } from '../lib/sleep.ts'
 import { warnRarely } from '../lib/warn-rarely.ts'
-import { type PostgresSettings, postgresOptions } from '../platform/postgres/connection.ts'
+import { LEASE_LIMIT_MS, type LeaseConnection } from './lease-connection.ts'
 
 const RENEW_MS = 500
-const RENEW_LIMIT_MS = 1500
 /** Time without Postgres after which a process takes nothing more. */
 const LOST_MS = 2000
 const PROBE_MS = 1000
 const PROBE_TIMEOUT_MS = 2000
 /** Time without Temporal after which a process gives up its steps: others reach it, or nobody can take them anyway. */
 const MAX_AWAY_MS = 10_000
-
-/** Connection of its own for the lease: neither a full pool nor a long statement delays it. */
-export type LeaseConnection = {
-  db: LeaseDb
-  close(): Promise<void>
-}
-
-export function connectForLease(database: PostgresSettings): LeaseConnection {
-  const limits = { connectionTimeoutMillis: RENEW_LIMIT_MS, query_timeout: RENEW_LIMIT_MS, keepAlive: true }
-  const pool = new pg.Pool({ ...postgresOptions(database), ...limits, max: 1 })
-  pool.on('connect', (client) => client.on('error', () => {}))
-  pool.on('error', () => {})
-  return {
-    db: { $executeRawUnsafe: (sql, ...values) => pool.query(sql, values) },
-    close: async () => {
-      // A connection that has died does not end by itself.
-      const over = new AbortController()
-      await Promise.race([pool.end(), sleep(RENEW_LIMIT_MS, over.signal)])
-      over.abort()
-    },
-  }
-}
 
 /**
  * Holds the lease of this process until the signal aborts, unless the process is cut off from Temporal: then it cannot
@@ -45,7 +21,7 @@ export function connectForLease(database: PostgresSettings): LeaseConnection {
  */
 export async function holdLease(
   deps: Deps,
-  db: LeaseDb,
+  lease: LeaseConnection,
   connection: NativeConnection,
   signal: AbortSignal,
 ): Promise<'released' | 'lost'> {
@@ -58,7 +34,7 @@ export async function holdLease(
     const triedAt = performance.now()
     try {
       if (temporal.awayMs() < MAX_AWAY_MS) {
-        await renewLease({ ...deps, db })
+        await lease.renew()
         failures = 0
         clearTimeout(runsOut)
         runsOut = setTimeout(() => deps.attempts.setPolling(false), LEASE_MS).unref()
@@ -70,7 +46,7 @@ export async function holdLease(
     } catch (error) {
       warn(deps, 'the lease of this process was not renewed')(error as Error)
       // A limit that ends late tells of a busy event loop, not of Postgres.
-      const isBusy = performance.now() - triedAt > RENEW_LIMIT_MS + RENEW_MS
+      const isBusy = performance.now() - triedAt > LEASE_LIMIT_MS + RENEW_MS
       if (!isBusy && failures++ === 0) failingSince = triedAt
       // One failure may be the connection's own.
       if (failures > 1 && performance.now() - failingSince > LOST_MS) {

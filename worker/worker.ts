@@ -3,7 +3,6 @@ import type { Deps } from '../domain/deps.ts'
 import { wakeDueLanes } from '../domain/organization-events/webhooks/lanes.ts'
 import { findLateSchedules, syncSchedules } from '../domain/schedules/clock/sync.ts'
 import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../domain/schedules/executions/sweep.ts'
-import type { LeaseDb } from '../domain/turns/run/process-lease.ts'
 import { admitWaitingTurns } from '../domain/turns/run/turn-admission.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
 import { cancelLeftChildren } from '../domain/turns/sweep/left-children.ts'
@@ -24,7 +23,8 @@ import { createActivities } from './activities.ts'
 import { bundleWorkflows, PAYLOAD_CONVERTER } from './bundle.ts'
 import { CALL_PLACES, createAllCalls } from './calls.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
-import { connectForLease, holdLease } from './lease.ts'
+import { holdLease } from './lease.ts'
+import { connectForLease, type LeaseConnection } from './lease-connection.ts'
 
 export type WorkerOptions = {
   temporal: TemporalSettings
@@ -88,8 +88,8 @@ export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
  * ends when it polls no more for the second time.
  */
 async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<void> {
-  const lease = connectForLease(options.database)
-  const everyShift = { deps, options, lease: lease.db, calls: createAllCalls() }
+  const lease = connectForLease(options.database, deps.attempts.process)
+  const everyShift = { deps, options, lease, calls: createAllCalls() }
   /** The last shift, and the one before it. */
   let shifts: Shift[] = []
   while (!signal.aborted) {
@@ -132,7 +132,7 @@ type Shift = {
 type EveryShift = {
   deps: Deps
   options: WorkerOptions
-  lease: LeaseDb
+  lease: LeaseConnection
   calls: ReturnType<typeof createAllCalls>
 }
 
@@ -141,7 +141,7 @@ async function beginShift(every: EveryShift, signal: AbortSignal): Promise<Shift
   const { deps, options, lease } = every
   const { temporal, database, heartbeatThread } = options
   // The lease itself is only for a process that has Temporal, too.
-  await lease.$executeRawUnsafe('SELECT 1')
+  await lease.probe()
   const connection = await NativeConnection.connect(temporalOptions(temporal))
   const cut = new AbortController()
   const place = { temporal, database, ...placeOf(deps) }
@@ -181,19 +181,25 @@ function createWorkers({ deps, options, calls }: EveryShift, connection: NativeC
   ])
 }
 
-type Staff = { workers: Worker[]; connection: NativeConnection; cut: AbortController; close(): Promise<void> }
+type Staff = {
+  workers: [forAll: Worker, forOwn: Worker]
+  connection: NativeConnection
+  cut: AbortController
+  close(): Promise<void>
+}
 
 function runWorkers(
-  { deps, options, lease: db }: EveryShift,
+  { deps, options, lease }: EveryShift,
   { workers, connection, cut, close }: Staff,
   signal: AbortSignal,
 ): Shift {
+  const [forAll] = workers
   const leaving = new AbortController()
   const takeNothing = () => {
     leaving.abort()
     deps.attempts.setPolling(false)
     options.onConnection?.(undefined)
-    shutDown(workers.slice(0, 1))
+    shutDown([forAll])
   }
   const end = () => {
     takeNothing()
@@ -206,7 +212,7 @@ function runWorkers(
   }
   const running = workers.map((worker) => worker.run())
   options.onConnection?.(connection)
-  const lease = holdLease(deps, db, connection, leaving.signal)
+  const holding = holdLease(deps, lease, connection, leaving.signal)
   // A worker that fails waits for its activities before it says so.
   const watch = setInterval(() => {
     if (!leaving.signal.aborted && workers.some((worker) => worker.getState() !== 'RUNNING')) end()
@@ -218,10 +224,10 @@ function runWorkers(
     clearInterval(watch)
     signal.removeEventListener('abort', stop)
     if (!leaving.signal.aborted) takeNothing()
-    await lease
+    await holding
     await close()
   })
-  const lost = lease.then((how) => (how === 'lost' ? takeNothing() : ended))
+  const lost = holding.then((how) => (how === 'lost' ? takeNothing() : ended))
   return { polling: Promise.race([ended, lost]), ended, leave: () => shutDown(workers), cutShort: () => cut.abort() }
 }
 

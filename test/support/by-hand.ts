@@ -6,6 +6,9 @@ import { ANONYMOUS_USER_UUID, DEFAULT_ORGANIZATION_UUID, newUuid, toId } from '.
 import type { Metrics } from '../../domain/kit/metrics.ts'
 import { createMessage } from '../../domain/messages/create.ts'
 import { createSession } from '../../domain/sessions/create.ts'
+import { RENEW_LEASE } from '../../domain/turns/run/lease-sql.ts'
+import { processPlace } from '../../lib/process-place.ts'
+import { processName } from '../../lib/worker-identity.ts'
 import { toUuid } from './ids.ts'
 
 /** Actor of requests to a service without sign-in. */
@@ -47,6 +50,11 @@ export function postUnanswered(deps: Deps, sessionId: string, text: string) {
   const attempts = { ...deps.attempts, reserve: () => undefined, beginEarly: () => undefined }
   const idle = { ...withWorkflows(deps, { startTurn: async () => {} }), attempts }
   return createMessage(idle, ANYBODY, toUuid(sessionId), { message: { content: [{ type: 'text', text }] } })
+}
+
+/** Notes that a process lives. */
+export async function renewLease({ db, attempts }: Pick<Deps, 'db' | 'attempts'>): Promise<void> {
+  await db.$executeRawUnsafe(RENEW_LEASE, attempts.process, processPlace ?? null, processName)
 }
 
 /** Appends events with the turn's id in their data, as most types require. Throws unless they were appended. */

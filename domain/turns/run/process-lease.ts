@@ -1,8 +1,6 @@
-import { hasEnded, processPlace } from '../../../lib/process-place.ts'
-import { processName } from '../../../lib/worker-identity.ts'
+import { hasEnded } from '../../../lib/process-place.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
-import { RENEW_LEASE } from './lease-sql.ts'
 
 /** Time for which a process counts as living after it was last seen. */
 export const LEASE_MS = 3000
@@ -21,8 +19,6 @@ const POLLS_MS = 75_000
 const NAMES_MS = 3_600_000
 
 type LeaseDeps = Pick<Deps, 'db' | 'attempts'>
-/** Where a lease is renewed. Resolves with anything. */
-export type LeaseDb = { $executeRawUnsafe(sql: string, ...values: unknown[]): PromiseLike<unknown> }
 
 const LIVES = Prisma.sql`seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
 
@@ -39,11 +35,6 @@ export const inShareSql = ({ attempts }: Pick<Deps, 'attempts'>, id: Prisma.Sql)
   const count = Prisma.sql`SELECT count(*) FROM processes WHERE ${LIVES}`
   return Prisma.sql`(NOT ${livesSql(own)}
     OR (hashtext(${id}::text) & 2147483647) % greatest((${count}), 1) = (${count} AND number < ${own}))`
-}
-
-/** Notes that this process lives: the steps that it has begun are left to it. */
-export async function renewLease({ db, attempts }: Pick<Deps, 'attempts'> & { db: LeaseDb }): Promise<void> {
-  await db.$executeRawUnsafe(RENEW_LEASE, attempts.process, processPlace ?? null, processName)
 }
 
 /** Gives up the steps that this process has begun. Its activities are left to it for a moment. */

@@ -1,9 +1,9 @@
 import type { Deps } from '../../../domain/deps.ts'
 import type { NewEvent } from '../../../domain/events/log/append.ts'
 import { newUuid } from '../../../domain/kit/ids.ts'
-import { leaveDead, releaseLease, renewLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
+import { leaveDead, releaseLease, takeDead } from '../../../domain/turns/run/process-lease.ts'
 import { processName } from '../../../lib/worker-identity.ts'
-import { append, createAnswer, createOpenTurn } from '../../support/by-hand.ts'
+import { append, createAnswer, createOpenTurn, renewLease } from '../../support/by-hand.ts'
 import { call, type Json, listEvents } from '../../support/http.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
