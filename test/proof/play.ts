@@ -12,7 +12,13 @@ export const PAUSE_MS = 20
 const TRY_MS = 2000
 
 /** The service as a history sees it. */
-export type Place = { urls: string[]; stage: Stage; isServed(): boolean; expire(): Promise<void> }
+export type Place = {
+  urls: string[]
+  stage: Stage
+  /** Time since which it can serve, in ms since the epoch. Infinity while it cannot. */
+  servedSince(): number
+  expire(): Promise<void>
+}
 
 type Answered = { status: number; body: Json }
 
@@ -22,13 +28,13 @@ export type Played = { id: string; follower: Follower }
 /** Measures the time without progress during which a process was there to serve. */
 type StuckClock = { progress(): void; stuckMs(): number; slowestMs(): number; stop(): void }
 
-function startClock(isServed: () => boolean): StuckClock {
+function startClock(servedSince: () => number): StuckClock {
   let lastAt = Date.now()
   let slowest = 0
   const stuckMs = () => Date.now() - lastAt
   const timer = setInterval(() => {
-    if (isServed()) slowest = Math.max(slowest, stuckMs())
-    else lastAt = Date.now()
+    lastAt = Math.max(lastAt, Math.min(servedSince(), Date.now()))
+    slowest = Math.max(slowest, stuckMs())
   }, PAUSE_MS)
   const progress = () => {
     lastAt = Date.now()
@@ -53,7 +59,7 @@ let plays = 0
 
 export async function startPlay(place: Place, sessions: number): Promise<Play> {
   const name = `play${++plays}`
-  const clock = startClock(place.isServed)
+  const clock = startClock(place.servedSince)
   const play: Play = { sessions: [], clock, place, urls: place.urls, name, agentId: '', repeated: 0 }
   play.agentId = (await ask(play, 'POST', '/v1/agents', AGENT)).body.id
   for (let index = 0; index < sessions; index++) {

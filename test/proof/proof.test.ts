@@ -58,7 +58,7 @@ async function proveQuiet(): Promise<Proof> {
   const service = await startService({ retention: { deltasMs: 1000 }, environment: settings() })
   const { TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE } = service.config
   const expire = () => runRetention({ TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE })
-  const place = { urls: [service.url], stage, isServed: () => true, expire }
+  const place = { urls: [service.url], stage, servedSince: () => 0, expire }
   try {
     return await prove(place, undefined, wanted(countOf('quiet')), note)
   } finally {
@@ -69,7 +69,7 @@ async function proveQuiet(): Promise<Proof> {
 async function proveDisturbed(count: number, bug?: Bug): Promise<Proof> {
   const world = await startWorld({ settings: settings(), ...(bug && { plants: bug.edits }) })
   const expire = () => runRetention(world.environment)
-  const place = { urls: world.urls, stage, isServed: world.isServed, expire }
+  const place = { urls: world.urls, stage, servedSince: world.servedSince, expire }
   try {
     return await prove(place, world, { ...wanted(count), ...(bug && { shrinkMs: 0, stopAt: 1 }) }, note)
   } finally {

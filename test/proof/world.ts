@@ -8,7 +8,7 @@ import { createEngine, type Engine, type Happened } from './engine.ts'
 import type { PlannedFault } from './faults.ts'
 import { preparePlants } from './plants.ts'
 import { runSql, type Servers, startServers } from './servers.ts'
-import { type Network, type Site, type Slot, startSite } from './site.ts'
+import { type Network, type Role, type Site, type Slot, startSite } from './site.ts'
 
 export type { Happened } from './engine.ts'
 export type { FaultKind, PlannedFault } from './faults.ts'
@@ -28,8 +28,11 @@ export type World = {
   happened(): Happened[]
   /** Whether `full-disk` happens to Postgres, which takes the right to mount. It happens to Redis anyway. */
   canFillDisk: boolean
-  /** Whether an API, a worker and all servers are there now. */
-  isServed(): boolean
+  /**
+   * Time since which an API, a worker and all servers have been there, in ms since the epoch; Infinity while one is missing.
+   * It begins anew when a worker is lost: each loss takes time to be noticed.
+   */
+  servedSince(): number
   close(): Promise<void>
 }
 
@@ -113,7 +116,7 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
     },
     happened: engine.happened,
     canFillDisk: servers.canFillDisk,
-    isServed: () => isServed(site, servers, engine),
+    servedSince: () => (isServed(site, servers, engine) ? lastLoss(engine.happened()) : Number.POSITIVE_INFINITY),
     close: async () => {
       try {
         await engine.end()
@@ -137,6 +140,13 @@ function isServed({ roles }: Site, { postgres, redis, temporal }: Servers, engin
   if (slots.some(({ role, cuts }) => role.entryPoint === 'main.ts' && cuts.has('temporal'))) return false
   return slots.some(listens) && slots.some(polls)
 }
+
+const WORKS: Role['name'] = 'API and worker'
+const LOSES = /^(kill|freeze|cut|mute)/
+
+/** Time at which a worker was last killed, frozen or cut off. */
+const lastLoss = (happened: Happened[]): number =>
+  Math.max(0, ...happened.filter(({ kind, process }) => LOSES.test(kind) && process === WORKS).map(({ from }) => from))
 
 const hostOf = (url: string): string => new URL(url).host
 
