@@ -167,9 +167,15 @@ async function take(play: Play, state: State, command: Command): Promise<void> {
   const tries = play.repeated
   const given = await perform(play, before, command)
   const isKeyed = !['cancel', 'answer', 'delete'].includes(command.do)
-  const again = isKeyed || tries === play.repeated ? undefined : run(structuredClone(state), command)
+  const again = isKeyed || tries === play.repeated ? undefined : runAgain(state, command, expected)
   expectAnswer(given, expected, again)
   await rest(play, state)
+}
+
+/** Returns the answer to a request that comes again after it was done. It names the same turn, and the same call, as before. */
+function runAgain(state: State, command: Command, { status }: Answer): Answer {
+  if (command.do === 'cancel' && status === 200) return { status, code: 'no_op' }
+  return run(structuredClone(state), command.do === 'answer' ? { ...command, call: Number.POSITIVE_INFINITY } : command)
 }
 
 /** A request without an Idempotency-Key that was sent again may be answered as the first one, or as if it came after it. */
