@@ -9,7 +9,8 @@ import type { Failed, Passed, Proof } from './prove.ts'
 export type Found = { after: number; failed?: Failed | undefined }
 /** Results of the parts of a proof. `found` is by the number of the bug. */
 export type Results = { quiet: Proof; disturbed: Proof; found: Record<number, Found> }
-type Title = { seed: number; release: string; date: string }
+/** `seeds`: one for each world. */
+type Title = { seeds: number[]; release: string; date: string }
 
 /** Adds results to the ones that a file keeps of earlier runs, and returns all of them. */
 export async function keep(file: string, results: Partial<Results>): Promise<Partial<Results>> {
@@ -29,7 +30,7 @@ export const isComplete = (results: Partial<Results>): results is Results =>
 const sum = (numbers: number[]): number => numbers.reduce((total, one) => total + one, 0)
 
 /** Writes the results of a proof as a page. */
-export function formatReport({ quiet, disturbed, found }: Results, { seed, release, date }: Title): string {
+export function formatReport({ quiet, disturbed, found }: Results, { seeds, release, date }: Title): string {
   const bugs = BUGS.map((bug, index) => rowOfBug(bug, index + 1, found[index + 1]))
   return [
     '# Report of the proof',
@@ -41,7 +42,7 @@ export function formatReport({ quiet, disturbed, found }: Results, { seed, relea
     row('undisturbed', quiet),
     row('with faults', disturbed),
     '',
-    `Seed ${seed}. Longest time without progress while a process was there to serve: ${longest(disturbed.passed)}.`,
+    `Seed ${seeds[0]}; with faults, an equal part of each seed: ${seeds.join(', ')}. Longest time without progress while a process was there to serve: ${longest(disturbed.passed)}.`,
     '',
     '## Faults',
     '',

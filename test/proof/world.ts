@@ -61,7 +61,7 @@ export async function startWorld({ settings = {}, plants = [] }: WorldOptions = 
   try {
     await applyMigrations(servers.postgres.url)
     if (planted.sql.length > 0) await runSql(servers.postgres.url, planted.sql)
-    const environment = { ...environmentOf(servers), ...settings }
+    const environment = { ...environmentOf(servers, path.basename(folder)), ...settings }
     const files = { plantsFile: file('plants'), controlsFile: file('controls') }
     return await openWorld(servers, controls, { environment, files, close })
   } catch (error) {
@@ -72,8 +72,7 @@ export async function startWorld({ settings = {}, plants = [] }: WorldOptions = 
 
 const NETWORK = { postgres: 'DATABASE_URL', redis: 'REDIS_URL', temporal: 'TEMPORAL_ADDRESS' } as const
 
-function environmentOf({ postgres, redis, temporal }: Servers): Record<string, string> {
-  const name = `proof-${process.pid}-${Date.now()}`
+function environmentOf({ postgres, redis, temporal }: Servers, name: string): Record<string, string> {
   return {
     DATABASE_URL: postgres.url,
     REDIS_URL: redis.url,
