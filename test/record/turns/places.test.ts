@@ -1,4 +1,5 @@
 import type { Deps } from '../../../domain/deps.ts'
+import { toId } from '../../../domain/kit/ids.ts'
 import { isDead, takeDead } from '../../../domain/turns/run/process-lease.ts'
 import type { Reasoned } from '../../../domain/turns/run/running-attempt.ts'
 import { type Begun, createRunningAttempts } from '../../../domain/turns/run/running-attempts.ts'
@@ -108,7 +109,11 @@ describe('a step for which there is no place', () => {
 })
 
 describe('a process that has died', () => {
-  beforeEach(() => service.platform.deps.db.process.deleteMany())
+  beforeEach(async () => {
+    const { db } = service.platform.deps
+    await db.process.deleteMany()
+    await db.turn.updateMany({ data: { status: 'cancelled', finishedAt: new Date() } })
+  })
 
   const die = (deps: Deps, secsAgo: number) => deps.db.$executeRaw`
     INSERT INTO processes (number, seen_at)
@@ -132,6 +137,26 @@ describe('a process that has died', () => {
     expect(living.resumed).toHaveLength(1)
     await releaseDeadProcesses(living.deps)
     expect(living.released).toHaveLength(2)
+  })
+
+  it('has first steps taken from it that it has not claimed', async () => {
+    const [dead, living] = [createProcess(), createProcess()]
+    const [turn, behind, later] = [await postTurn(), await postTurn(), await postTurn()]
+    const age = (turnId: string, secsAgo: number) => living.deps.db.$executeRaw`
+      UPDATE turns SET created_at = now() - make_interval(secs => ${secsAgo}) WHERE id = ${turnId}::uuid`
+    await age(turn.turnId, 8)
+    await age(behind.turnId, 8)
+    await age(later.turnId, 2)
+    await living.deps.db.turn.update({
+      where: { id: behind.turnId },
+      data: { sessionId: turn.sessionId, inputSequence: 99 },
+    })
+    await die(dead.deps, 10)
+    lostProcess = dead.attempts.process
+    await renewLease(living.deps)
+    await releaseDeadProcesses(living.deps)
+    expect(living.released).toEqual([toId('turn', turn.turnId)])
+    expect(living.resumed).toEqual([])
   })
 
   it('is taken by one process at a time, and again when that one dies; a living process is not taken', async () => {
