@@ -14,71 +14,95 @@ const PROBE_TIMEOUT_MS = 2000
 /** Time without Temporal after which a process gives up its steps: others reach it, or nobody can take them anyway. */
 const MAX_AWAY_MS = 10_000
 
+/** The lease of this process. Attempts begin without an activity only while it is held and a worker polls. */
+export type Lease = {
+  /**
+   * Says that a worker polls, on a connection, until the signal aborts. Resolves then, or as soon as the lease is about to
+   * be lost: Postgres cannot be reached, so others will take the steps.
+   */
+  poll(connection: NativeConnection, signal: AbortSignal): Promise<'left' | 'lost'>
+  /** Resolves when it has been released. */
+  released: Promise<void>
+}
+
 /**
- * Holds the lease of this process until the signal aborts, unless the process is cut off from Temporal: then it cannot
- * end its steps. Attempts begin without an activity only while the lease is held. Resolves when it has been released, or
- * is about to be lost: Postgres cannot be reached, so others will take the steps.
+ * Holds the lease of this process until the signal aborts, also between two shifts of its workers. A process that is cut
+ * off from Temporal does not hold it for long: it cannot end its steps.
  */
-export async function holdLease(
-  deps: Deps,
-  lease: LeaseConnection,
-  connection: NativeConnection,
-  signal: AbortSignal,
-): Promise<'released' | 'lost'> {
-  const temporal = watchTemporal(connection, signal)
+export function holdLease(deps: Deps, record: LeaseConnection, signal: AbortSignal): Lease {
+  /** Time of the last answer of Temporal. */
+  let answeredAt = performance.now()
+  let lose: (() => void) | undefined
   let runsOut: NodeJS.Timeout | undefined
   let isHeld = false
-  let failures = 0
-  let failingSince = 0
-  while (!signal.aborted) {
-    const triedAt = performance.now()
-    try {
-      if (temporal.awayMs() < MAX_AWAY_MS) {
-        await lease.renew()
-        failures = 0
-        clearTimeout(runsOut)
-        runsOut = setTimeout(() => deps.attempts.setPolling(false), LEASE_MS).unref()
-        if (!signal.aborted) deps.attempts.setPolling(true)
-        // A process that takes the place of a killed one goes on with its turns at once.
-        if (!isHeld) void releaseDeadProcesses(deps).catch(warn(deps, 'no dead process taken over; the sweep will'))
-        isHeld = true
-      }
-    } catch (error) {
-      warn(deps, 'the lease of this process was not renewed')(error as Error)
-      // A limit that ends late tells of a busy event loop, not of Postgres.
-      const isBusy = performance.now() - triedAt > LEASE_LIMIT_MS + RENEW_MS
-      if (!isBusy && failures++ === 0) failingSince = triedAt
-      // One failure may be the connection's own.
-      if (failures > 1 && performance.now() - failingSince > LOST_MS) {
-        clearTimeout(runsOut)
-        return 'lost'
-      }
-    }
-    await sleep(RENEW_MS, signal)
+  const letRunOut = () => {
+    clearTimeout(runsOut)
+    deps.attempts.setPolling(false)
+    isHeld = false
   }
-  clearTimeout(runsOut)
-  await releaseLease(deps).catch(warn(deps, 'the lease of this process was not released'))
-  return 'released'
+  const renew = async () => {
+    await record.renew()
+    clearTimeout(runsOut)
+    runsOut = setTimeout(letRunOut, LEASE_MS).unref()
+    // A process that takes the place of a killed one goes on with its turns at once.
+    if (!isHeld) void releaseDeadProcesses(deps).catch(warn(deps, 'no dead process taken over; the sweep will'))
+    isHeld = true
+    if (lose !== undefined) deps.attempts.setPolling(true)
+  }
+  const hold = async () => {
+    let failures = 0
+    let failingSince = 0
+    while (!signal.aborted) {
+      const triedAt = performance.now()
+      try {
+        if (triedAt - answeredAt < MAX_AWAY_MS) {
+          await renew()
+          failures = 0
+        }
+      } catch (error) {
+        warn(deps, 'the lease of this process was not renewed')(error as Error)
+        // A limit that ends late tells of a busy event loop, not of Postgres.
+        const isBusy = performance.now() - triedAt > LEASE_LIMIT_MS + RENEW_MS
+        if (!isBusy && failures++ === 0) failingSince = triedAt
+        // One failure may be the connection's own.
+        if (failures > 1 && performance.now() - failingSince > LOST_MS) lose?.()
+        // Nobody asks Temporal until the workers poll again.
+        if (lose === undefined) answeredAt = performance.now()
+      }
+      await sleep(RENEW_MS, signal)
+    }
+    letRunOut()
+    await releaseLease(deps).catch(warn(deps, 'the lease of this process was not released'))
+  }
+  const poll = (connection: NativeConnection, leaving: AbortSignal) =>
+    new Promise<'left' | 'lost'>((resolve) => {
+      const end = (how: 'left' | 'lost') => {
+        if (lose === endAsLost) lose = undefined
+        deps.attempts.setPolling(false)
+        resolve(how)
+      }
+      const endAsLost = () => end('lost')
+      lose = endAsLost
+      if (isHeld) deps.attempts.setPolling(true)
+      leaving.addEventListener('abort', () => end('left'), { once: true })
+      if (leaving.aborted) end('left')
+      void watchTemporal(connection, leaving, () => {
+        answeredAt = performance.now()
+      })
+    })
+  return { poll, released: hold() }
 }
 
 /** Pings Temporal again and again. A call may outlast its own limit while there is no connection. */
-function watchTemporal(connection: NativeConnection, signal: AbortSignal): { awayMs(): number } {
-  let answeredAt = performance.now()
+async function watchTemporal(connection: NativeConnection, signal: AbortSignal, onAnswer: () => void): Promise<void> {
   const ask = () =>
     connection
       .withDeadline(Date.now() + PROBE_TIMEOUT_MS, () => connection.workflowService.getSystemInfo({}))
-      .then(() => {
-        answeredAt = performance.now()
-      })
-      .catch(() => {})
-  const watch = async () => {
-    while (!signal.aborted) {
-      await Promise.race([ask(), sleep(PROBE_TIMEOUT_MS, signal)])
-      await sleep(PROBE_MS, signal)
-    }
+      .then(onAnswer, () => {})
+  while (!signal.aborted) {
+    await Promise.race([ask(), sleep(PROBE_TIMEOUT_MS, signal)])
+    await sleep(PROBE_MS, signal)
   }
-  void watch()
-  return { awayMs: () => performance.now() - answeredAt }
 }
 
 const warn =

@@ -23,7 +23,7 @@ import { createActivities } from './activities.ts'
 import { bundleWorkflows, PAYLOAD_CONVERTER } from './bundle.ts'
 import { CALL_PLACES, createAllCalls } from './calls.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
-import { holdLease } from './lease.ts'
+import { holdLease, type Lease } from './lease.ts'
 import { connectForLease, type LeaseConnection } from './lease-connection.ts'
 
 export type WorkerOptions = {
@@ -88,8 +88,9 @@ export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
  * ends when it polls no more for the second time.
  */
 async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<void> {
-  const lease = connectForLease(options.database, deps.attempts.process)
-  const everyShift = { deps, options, lease, calls: createAllCalls() }
+  const record = connectForLease(options.database, deps.attempts.process)
+  const lease = holdLease(deps, record, signal)
+  const everyShift = { deps, options, record, lease, calls: createAllCalls() }
   /** The last shift, and the one before it. */
   let shifts: Shift[] = []
   while (!signal.aborted) {
@@ -105,7 +106,8 @@ async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Pr
     }
   }
   await Promise.all(shifts.map(({ ended }) => ended.catch(() => {})))
-  await lease.close()
+  await lease.released
+  await record.close()
 }
 
 const placeOf = ({ attempts: { process } }: Deps) => ({ process, identity: workerIdentity(process) })
@@ -132,16 +134,16 @@ type Shift = {
 type EveryShift = {
   deps: Deps
   options: WorkerOptions
-  lease: LeaseConnection
+  record: LeaseConnection
+  lease: Lease
   calls: ReturnType<typeof createAllCalls>
 }
 
 /** Begins a shift once Temporal and Postgres can be reached. It ends when the signal aborts. */
 async function beginShift(every: EveryShift, signal: AbortSignal): Promise<Shift> {
-  const { deps, options, lease } = every
+  const { deps, options, record } = every
   const { temporal, database, heartbeatThread } = options
-  // The lease itself is only for a process that has Temporal, too.
-  await lease.probe()
+  await record.probe()
   const connection = await NativeConnection.connect(temporalOptions(temporal))
   const cut = new AbortController()
   const place = { temporal, database, ...placeOf(deps) }
@@ -197,7 +199,6 @@ function runWorkers(
   const leaving = new AbortController()
   const takeNothing = () => {
     leaving.abort()
-    deps.attempts.setPolling(false)
     options.onConnection?.(undefined)
     shutDown([forAll])
   }
@@ -212,7 +213,7 @@ function runWorkers(
   }
   const running = workers.map((worker) => worker.run())
   options.onConnection?.(connection)
-  const holding = holdLease(deps, lease, connection, leaving.signal)
+  const polling = lease.poll(connection, leaving.signal)
   // A worker that fails waits for its activities before it says so.
   const watch = setInterval(() => {
     if (!leaving.signal.aborted && workers.some((worker) => worker.getState() !== 'RUNNING')) end()
@@ -224,10 +225,10 @@ function runWorkers(
     clearInterval(watch)
     signal.removeEventListener('abort', stop)
     if (!leaving.signal.aborted) takeNothing()
-    await holding
+    await polling
     await close()
   })
-  const lost = holding.then((how) => (how === 'lost' ? takeNothing() : ended))
+  const lost = polling.then((how) => (how === 'lost' ? takeNothing() : ended))
   return { polling: Promise.race([ended, lost]), ended, leave: () => shutDown(workers), cutShort: () => cut.abort() }
 }
 

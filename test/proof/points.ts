@@ -40,7 +40,7 @@ const PLACES = {
   'turn.next-started': [`${TURNS}/run/end-turn.ts`, 'passPlaceOn(deps, context)\n'],
   'takeover.taken': [`${TURNS}/sweep/lost-activities.ts`, 'let failed = 0'],
   'takeover.released': [`${TURNS}/sweep/lost-activities.ts`, 'await leaveDead(deps, number'],
-  'lease.renewed': ['worker/lease.ts', 'clearTimeout(runsOut)\n        runsOut ='],
+  'lease.renewed': ['worker/lease.ts', 'clearTimeout(runsOut)\n    runsOut ='],
   'relay.sends': ['domain/events/live/relay.ts', 'for (const socket of sockets) socket?.cork()'],
   'relay.read': ['domain/events/live/relay.ts', '// Readers in this process have its own entries already.'],
   'follow.reads': ['domain/events/read/follow.ts', 'const page = await unlessAborted('],

@@ -10,9 +10,9 @@ const STOPS_MS = 10_000
 const TAKEN_MS = 10_000
 /**
  * Time for which a process has to have held its own lease again before it takes from others: when nobody could renew, all
- * look dead for a moment.
+ * look dead until each has tried again.
  */
-const SETTLED_MS = 2 * LEASE_MS
+const SETTLED_MS = 2500
 /** Time for which the open polls of a vanished machine may still receive activities. */
 const POLLS_MS = 75_000
 /** Time for which the names of dead processes are kept, for the turns that others have taken over from them. */
