@@ -65,11 +65,20 @@ async function heartbeat(token: string): Promise<void> {
   underWay.delete(token)
 }
 
+let isRenewing = false
+
+/** Renews the lease of the process. A failure is left to the next look. */
+async function renewLease(): Promise<void> {
+  if (isRenewing) return
+  isRenewing = true
+  await lease.renew().catch(() => {})
+  isRenewing = false
+}
+
 const counter = new Int32Array(beats)
 const isStalled = createStallWatch(Atomics.load(counter, 0), performance.now())
 setInterval(() => {
   if (!isStalled(Atomics.load(counter, 0), performance.now())) return
-  // A failure is left to the next look.
-  void lease.renew().catch(() => {})
+  void renewLease()
   for (const token of running) void heartbeat(token)
 }, LOOK_MS)

@@ -5,7 +5,7 @@ import { sleep } from '../lib/sleep.ts'
 import { processName } from '../lib/worker-identity.ts'
 import { type PostgresSettings, postgresOptions } from '../platform/postgres/connection.ts'
 
-/** Time for connecting, and for each statement. */
+/** Time for connecting and the statement together. */
 export const LEASE_LIMIT_MS = 1500
 
 /**
@@ -23,12 +23,20 @@ export type LeaseConnection = {
 /** `process` is the number of the process. */
 export function connectForLease(database: PostgresSettings, process: number): LeaseConnection {
   const limits = { connectionTimeoutMillis: LEASE_LIMIT_MS, query_timeout: LEASE_LIMIT_MS, keepAlive: true }
-  const pool = new pg.Pool({ ...postgresOptions(database), ...limits, max: 1 })
+  const pool = new pg.Pool({ ...postgresOptions(database), ...limits, max: 2 })
   pool.on('connect', (client) => client.on('error', () => {}))
   pool.on('error', () => {})
   return {
     probe: async () => void (await pool.query('SELECT 1')),
-    renew: async () => void (await pool.query(RENEW_LEASE, [process, processPlace ?? null, processName])),
+    renew: async () => {
+      const over = new AbortController()
+      const renewing = pool.query(RENEW_LEASE, [process, processPlace ?? null, processName])
+      const late = sleep(LEASE_LIMIT_MS, over.signal).then(() => 'late' as const)
+      const first = await Promise.race([renewing, late]).finally(() => over.abort())
+      if (first !== 'late') return
+      renewing.catch(() => {})
+      throw new Error('Postgres has not answered in time')
+    },
     close: async () => {
       // A connection that has died does not end by itself.
       const over = new AbortController()

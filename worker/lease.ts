@@ -17,7 +17,7 @@ const MAX_AWAY_MS = 10_000
 /** The lease of this process. Attempts begin without an activity only while it is held and a worker polls. */
 export type Lease = {
   /**
-   * Says that a worker polls, on a connection, until the signal aborts. Resolves then, or as soon as the lease is about to
+   * Says that a worker polls, on a connection that works, until the signal aborts. Resolves then, or as soon as the lease is about to
    * be lost: Postgres cannot be reached, so others will take the steps.
    */
   poll(connection: NativeConnection, signal: AbortSignal): Promise<'left' | 'lost'>
@@ -30,11 +30,15 @@ export type Lease = {
  * off from Temporal does not hold it for long: it cannot end its steps.
  */
 export function holdLease(deps: Deps, record: LeaseConnection, signal: AbortSignal): Lease {
-  /** Time of the last answer of Temporal. */
-  let answeredAt = performance.now()
+  /** Time of Temporal's last answer. Before the first one there is no lease. */
+  let answeredAt = Number.NEGATIVE_INFINITY
+  /** Begin of the time without Postgres. */
+  let awaySince: number | undefined
+  let failures = 0
   let lose: (() => void) | undefined
   let runsOut: NodeJS.Timeout | undefined
   let isHeld = false
+  let pause = new AbortController()
   const letRunOut = () => {
     clearTimeout(runsOut)
     deps.attempts.setPolling(false)
@@ -48,28 +52,30 @@ export function holdLease(deps: Deps, record: LeaseConnection, signal: AbortSign
     if (!isHeld) void releaseDeadProcesses(deps).catch(warn(deps, 'no dead process taken over; the sweep will'))
     isHeld = true
     if (lose !== undefined) deps.attempts.setPolling(true)
+    // Nobody has asked Temporal meanwhile, unless workers polled.
+    if (awaySince !== undefined && lose === undefined) answeredAt += performance.now() - awaySince
+    awaySince = undefined
+    failures = 0
   }
   const hold = async () => {
-    let failures = 0
-    let failingSince = 0
+    signal.addEventListener('abort', () => pause.abort(), { once: true })
     while (!signal.aborted) {
       const triedAt = performance.now()
       try {
-        if (triedAt - answeredAt < MAX_AWAY_MS) {
-          await renew()
-          failures = 0
-        }
+        if (awaySince !== undefined || triedAt - answeredAt < MAX_AWAY_MS) await renew()
       } catch (error) {
         warn(deps, 'the lease of this process was not renewed')(error as Error)
         // A limit that ends late tells of a busy event loop, not of Postgres.
         const isBusy = performance.now() - triedAt > LEASE_LIMIT_MS + RENEW_MS
-        if (!isBusy && failures++ === 0) failingSince = triedAt
+        if (!isBusy) {
+          awaySince ??= triedAt
+          failures++
+        }
         // One failure may be the connection's own.
-        if (failures > 1 && performance.now() - failingSince > LOST_MS) lose?.()
-        // Nobody asks Temporal until the workers poll again.
-        if (lose === undefined) answeredAt = performance.now()
+        if (failures > 1 && performance.now() - (awaySince ?? triedAt) > LOST_MS) lose?.()
       }
-      await sleep(RENEW_MS, signal)
+      pause = new AbortController()
+      if (!signal.aborted) await sleep(RENEW_MS, pause.signal)
     }
     letRunOut()
     await releaseLease(deps).catch(warn(deps, 'the lease of this process was not released'))
@@ -83,7 +89,10 @@ export function holdLease(deps: Deps, record: LeaseConnection, signal: AbortSign
       }
       const endAsLost = () => end('lost')
       lose = endAsLost
+      failures = 0
+      answeredAt = performance.now()
       if (isHeld) deps.attempts.setPolling(true)
+      else pause.abort()
       leaving.addEventListener('abort', () => end('left'), { once: true })
       if (leaving.aborted) end('left')
       void watchTemporal(connection, leaving, () => {

@@ -6,7 +6,11 @@ import { failLostExecutions, notifyEndedTurns, startLostExecutions } from '../do
 import { admitWaitingTurns } from '../domain/turns/run/turn-admission.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
 import { cancelLeftChildren } from '../domain/turns/sweep/left-children.ts'
-import { releaseDeadProcesses, releaseLostActivities } from '../domain/turns/sweep/lost-activities.ts'
+import {
+  releaseDeadProcesses,
+  releaseLostActivities,
+  releaseUnclaimedActivities,
+} from '../domain/turns/sweep/lost-activities.ts'
 import { repeatLostNotices } from '../domain/turns/sweep/lost-notices.ts'
 import { startLostTurns } from '../domain/turns/sweep/lost-starts.ts'
 import { failOrphans, startLostEarlyTurns } from '../domain/turns/sweep/orphans.ts'
@@ -198,6 +202,7 @@ function runWorkers(
   const [forAll] = workers
   const leaving = new AbortController()
   const takeNothing = () => {
+    if (leaving.signal.aborted) return
     leaving.abort()
     options.onConnection?.(undefined)
     shutDown([forAll])
@@ -224,7 +229,7 @@ function runWorkers(
   const ended = endTogether(running, end).finally(async () => {
     clearInterval(watch)
     signal.removeEventListener('abort', stop)
-    if (!leaving.signal.aborted) takeNothing()
+    takeNothing()
     await polling
     await close()
   })
@@ -301,6 +306,7 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
 /** Runs the sweeps, which complete what was left undone because a process died or Temporal was unavailable. */
 function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
+  const asked = new Map<string, number>()
   const noticesUnderWay = new Set<string>()
   const compared = new Map<string, number>()
   const sweptExecutions = new Map<string, number>()
@@ -312,6 +318,9 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
     repeat(deps, SWEEP_MS, signal, 'cancelling turns of ended callers', () => cancelLeftChildren(deps)),
     repeat(deps, SWEEP_MS, signal, 'comparing new turns with Temporal', () => startLostEarlyTurns(deps, compared)),
     repeat(deps, TAKE_OVER_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
+    repeat(deps, TAKE_OVER_MS, signal, 'looking for unclaimed activities', () =>
+      releaseUnclaimedActivities(deps, asked),
+    ),
     repeat(deps, SWEEP_MS, signal, 'looking for lost activities', () => releaseLostActivities(deps)),
     repeat(deps, SWEEP_MS, signal, 'beginning steps that wait for a place', () => beginWaitingSteps(deps)),
     repeat(deps, SWEEP_MS, signal, 'admitting turns that wait for a place', () => admitWaitingTurns(deps)),

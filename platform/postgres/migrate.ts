@@ -138,8 +138,6 @@ const withConnection = <T>(
 ): Promise<T> =>
   withPool(database, async (pool) => {
     const connection = await pool.connect()
-    // The next query rejects.
-    connection.on('error', () => {})
     try {
       return await work(connection)
     } finally {
@@ -155,6 +153,8 @@ export async function withPool<T>(
   const settings = typeof database === 'string' ? { DATABASE_URL: database } : database
   const options = postgresOptions(await settleTls(settings))
   const pool = new pg.Pool({ ...options, max: 1, connectionTimeoutMillis: 5000 })
+  // The next query rejects. A connection may break as soon as it is there, before anybody has it.
+  pool.on('connect', (client) => client.on('error', () => {}))
   pool.on('error', () => {})
   reportLostConnections(pool)
   try {

@@ -4,5 +4,5 @@
  */
 export const RENEW_LEASE = `INSERT INTO processes (number, place, name, seen_at) VALUES ($1::bigint, $2, $3, clock_timestamp())
   ON CONFLICT (number) DO UPDATE SET seen_at = excluded.seen_at, taken_until = NULL,
-    held_since = CASE WHEN processes.seen_at < clock_timestamp() - interval '3 seconds' THEN clock_timestamp()
+    held_since = CASE WHEN processes.seen_at < clock_timestamp() - interval '1.5 seconds' THEN clock_timestamp()
       ELSE processes.held_since END`

@@ -6,8 +6,10 @@ import type { Deps } from '../deps.ts'
 export const LEASE_MS = 3000
 /** Time in which a stopping process ends its work, or gives it back to Temporal. */
 const STOPS_MS = 10_000
-/** Time for which one process takes over a dead one's work. */
-const TAKEN_MS = 10_000
+/** Time for which a dead process is left to the process that has taken it, which may die, too. */
+const TAKEN_MS = 2500
+/** Interval at which the taking process says that it is still at work. */
+export const KEEP_TAKEN_MS = 1000
 /**
  * Time for which a process has to have held its own lease again before it takes from others: when nobody could renew, all
  * look dead until each has tried again.
@@ -20,7 +22,11 @@ const NAMES_MS = 3_600_000
 
 type LeaseDeps = Pick<Deps, 'db' | 'attempts'>
 
-const LIVES = Prisma.sql`seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
+/** SQL for whether a row of `processes` is of a living process. */
+export const LIVES = Prisma.sql`seen_at > clock_timestamp() - make_interval(secs => ${LEASE_MS / 1000})`
+
+/** The same for a dead process whose open polls may still receive activities. */
+export const NEWLY_DEAD = Prisma.sql`NOT ${LIVES} AND taken_until IS DISTINCT FROM 'infinity'`
 
 /** SQL for whether the process with a number lives. */
 export const livesSql = (number: Prisma.Sql): Prisma.Sql =>
@@ -69,6 +75,13 @@ export async function takeDead({ db, attempts }: LeaseDeps): Promise<number[]> {
       )
     RETURNING number::float8`
   return dead.map(({ number }) => number)
+}
+
+/** Keeps other processes from taking dead ones that this process has taken. */
+export async function keepTaken({ db }: Pick<Deps, 'db'>, numbers: number[]): Promise<void> {
+  await db.$executeRaw`
+    UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
+    WHERE number = ANY (${numbers}::bigint[]) AND NOT ${LIVES}`
 }
 
 /** Whether a process is dead, according to the record. */

@@ -1,14 +1,26 @@
 import { atOnce } from '../../../lib/at-once.ts'
 import { warnRarely } from '../../../lib/warn-rarely.ts'
+import { Prisma } from '../../../prisma/generated/client.ts'
 import { toId } from '../../kit/ids.ts'
 import type { Deps } from '../deps.ts'
-import { isDead, LEASE_MS, leaveDead, takeDead } from '../run/process-lease.ts'
+import {
+  inShareSql,
+  isDead,
+  KEEP_TAKEN_MS,
+  keepTaken,
+  LIVES,
+  leaveDead,
+  NEWLY_DEAD,
+  takeDead,
+} from '../run/process-lease.ts'
 
 const AT_ONCE = 16
-/** Turns without a step that Temporal is asked about: a dead process may have been given their first one. */
-const MAX_UNBEGUN = 50
+/** Turns that one look for unclaimed activities asks Temporal about. */
+const MAX_ASKED = 50
+/** Time after which it asks about a turn again. */
+const ASK_AGAIN_MS = 1500
 
-type RunHere = { id: string; kind: 'turn' | 'unbegun' | 'execution' }
+type RunHere = { id: string; kind: 'turn' | 'execution' }
 
 /**
  * Reports to Temporal the activities that have died with their process. Missing heartbeats would report them too, but
@@ -16,45 +28,81 @@ type RunHere = { id: string; kind: 'turn' | 'unbegun' | 'execution' }
  * turns and executions.
  */
 export async function releaseDeadProcesses(deps: Deps): Promise<number> {
-  let released = 0
-  for (const number of await takeDead(deps)) {
-    const running = await deps.db.$queryRaw<RunHere[]>`
-      SELECT DISTINCT t.id, 'turn' AS kind FROM turns t JOIN turn_steps s ON s.turn_id = t.id AND s.process = ${number}::bigint
-      WHERE t.finished_at IS NULL AND t.status <> 'waiting'
-      UNION ALL
-      SELECT id, 'execution' FROM schedule_executions WHERE status = 'running' AND process = ${number}::bigint
-      UNION ALL
-      -- It may have been given their first steps, and have died before it claimed them.
-      (SELECT t.id, 'unbegun' FROM turns t JOIN processes p ON p.number = ${number}::bigint
-      WHERE t.status = 'queued' AND t.finished_at IS NULL AND t.admission IS DISTINCT FROM 'waits'
-        AND t.created_at < least(p.ended_at + make_interval(secs => ${LEASE_MS / 1000}), now() - interval '1 second')
-        AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
-        AND NOT EXISTS (
-          SELECT FROM turns earlier
-          WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL
-            AND earlier.input_sequence < t.input_sequence
-        )
-      ORDER BY t.created_at LIMIT ${MAX_UNBEGUN})`
-    let failed = 0
-    await atOnce(running, AT_ONCE, async (run) => {
-      await release(deps, run, number).catch((error: Error) => {
-        failed++
-        warnRarely(deps.log, { err: error.message }, 'activities of a dead process not released; they will be')
-      })
-    })
-    await leaveDead(deps, number, failed === 0)
-    released += running.length
-    if (running.length > 0) deps.log.warn({ process: number, count: running.length }, 'took over from a dead process')
+  const taken = new Set(await takeDead(deps))
+  if (taken.size === 0) return 0
+  const keeping = setInterval(() => void keepTaken(deps, [...taken]).catch(() => {}), KEEP_TAKEN_MS)
+  try {
+    let released = 0
+    for (const number of [...taken]) released += await releaseDead(deps, number, () => taken.delete(number))
+    return released
+  } finally {
+    clearInterval(keeping)
   }
-  return released
+}
+
+async function releaseDead(deps: Deps, number: number, onDone: () => void): Promise<number> {
+  const running = await deps.db.$queryRaw<RunHere[]>`
+    SELECT DISTINCT t.id, 'turn' AS kind FROM turns t JOIN turn_steps s ON s.turn_id = t.id AND s.process = ${number}::bigint
+    WHERE t.finished_at IS NULL AND t.status <> 'waiting'
+    UNION ALL
+    SELECT id, 'execution' FROM schedule_executions WHERE status = 'running' AND process = ${number}::bigint`
+  let failed = 0
+  await atOnce(running, AT_ONCE, async (run) => {
+    await release(deps, run, number).catch((error: Error) => {
+      failed++
+      warnRarely(deps.log, { err: error.message }, 'activities of a dead process not released; they will be')
+    })
+  })
+  onDone()
+  await leaveDead(deps, number, failed === 0)
+  if (running.length > 0) deps.log.warn({ process: number, count: running.length }, 'took over from a dead process')
+  return running.length
 }
 
 async function release(deps: Deps, { id, kind }: RunHere, number: number): Promise<void> {
-  const workflowId = kind === 'execution' ? id : toId('turn', id)
+  const workflowId = kind === 'turn' ? toId('turn', id) : id
   // Temporal may have given its activities to others that have died before they claimed the step.
   const isReleased = await deps.workflows.releaseActivities(workflowId, (process) => isDead(deps, process))
   // Its attempt may have begun while the workflow waited for a place.
   if (!isReleased && kind === 'turn') await deps.workflows.resumeTurn(id, `process ${number}`)
+}
+
+/**
+ * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
+ * dead: of turns in this process's share that are at no step of a living process. `releaseDeadProcesses` does the same for
+ * turns that had a step in the dead process. `asked` keeps the time at which each turn was asked about. Returns how many
+ * turns had such an activity.
+ */
+export async function releaseUnclaimedActivities(deps: Deps, asked: Map<string, number>): Promise<number> {
+  const now = Date.now()
+  for (const [id, at] of asked) if (now - at > ASK_AGAIN_MS) asked.delete(id)
+  const turns = await deps.db.$queryRaw<{ id: string }[]>`
+    SELECT t.id FROM turns t
+    WHERE EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD})
+      AND t.finished_at IS NULL AND t.status IN ('queued', 'active') AND t.admission IS DISTINCT FROM 'waits'
+      AND t.created_at < now() - interval '1 second'
+      AND t.id <> ALL (${[...asked.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
+      AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
+      AND NOT EXISTS (
+        SELECT FROM turns earlier
+        WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL
+          AND earlier.input_sequence < t.input_sequence
+      )
+      AND NOT EXISTS (
+        SELECT FROM turn_steps s JOIN processes ON number = s.process
+        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (${LIVES} AND NOT EXISTS (
+          SELECT FROM events
+          WHERE turn_id = t.id AND step = s.step AND type IN ('reason.completed', 'tool.completed')
+        )))
+      )
+    ORDER BY t.created_at LIMIT ${MAX_ASKED}`
+  let released = 0
+  await atOnce(turns, AT_ONCE, async ({ id }) => {
+    asked.set(id, now)
+    const isLost = (process: number) => isDead(deps, process)
+    if (await deps.workflows.releaseActivities(toId('turn', id), isLost)) released++
+  })
+  return released
 }
 
 /**

@@ -1,14 +1,14 @@
 import type { Deps } from '../../../domain/deps.ts'
-import { toId } from '../../../domain/kit/ids.ts'
-import { isDead, takeDead } from '../../../domain/turns/run/process-lease.ts'
+import { newUuid, toId } from '../../../domain/kit/ids.ts'
+import { isDead, keepTaken, takeDead } from '../../../domain/turns/run/process-lease.ts'
 import type { Reasoned } from '../../../domain/turns/run/running-attempt.ts'
 import { type Begun, createRunningAttempts } from '../../../domain/turns/run/running-attempts.ts'
 import { beginWaitingSteps, waitForPlace } from '../../../domain/turns/run/waiting-steps.ts'
-import { releaseDeadProcesses } from '../../../domain/turns/sweep/lost-activities.ts'
+import { releaseDeadProcesses, releaseUnclaimedActivities } from '../../../domain/turns/sweep/lost-activities.ts'
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { processPlace } from '../../../lib/process-place.ts'
-import { ANYBODY, postUnanswered, renewLease } from '../../support/by-hand.ts'
+import { ANYBODY, append, postUnanswered, renewLease } from '../../support/by-hand.ts'
 import { createSession, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
 import { startService, type TestService } from '../../support/service.ts'
@@ -139,24 +139,56 @@ describe('a process that has died', () => {
     expect(living.released).toHaveLength(2)
   })
 
-  it('has first steps taken from it that it has not claimed', async () => {
+  it('has activities taken from it whose steps it has not claimed', async () => {
     const [dead, living] = [createProcess(), createProcess()]
-    const [turn, behind, later] = [await postTurn(), await postTurn(), await postTurn()]
-    const age = (turnId: string, secsAgo: number) => living.deps.db.$executeRaw`
-      UPDATE turns SET created_at = now() - make_interval(secs => ${secsAgo}) WHERE id = ${turnId}::uuid`
-    await age(turn.turnId, 8)
-    await age(behind.turnId, 8)
-    await age(later.turnId, 2)
-    await living.deps.db.turn.update({
+    const { db } = living.deps
+    const createTurn = async (steps: [process: number, step: string][] = [], secsAgo = 5): Promise<TurnPlace> => {
+      const turn = await postTurn()
+      const status = steps.length > 0 ? 'active' : 'queued'
+      const createdAt = new Date(Date.now() - secsAgo * 1000)
+      await db.turn.update({ where: { id: turn.turnId }, data: { status, createdAt } })
+      const rows = steps.map(([process, step]) => ({ turnId: turn.turnId, step, fence: 1, process }))
+      await db.turnStep.createMany({ data: rows })
+      return turn
+    }
+    const [ofDead, ofLiving] = [dead, living].map(({ attempts }) => attempts.process) as [number, number]
+    const unbegun = await createTurn()
+    const between = await createTurn([[ofLiving, 'reason:1']])
+    const writer = { sessionId: between.sessionId, turnId: between.turnId }
+    await append(living.deps, writer, [{ type: 'reason.completed', step: 'reason:1', execId: newUuid(), data: {} }])
+    const behind = await createTurn()
+    await db.turn.update({
       where: { id: behind.turnId },
-      data: { sessionId: turn.sessionId, inputSequence: 99 },
+      data: { sessionId: unbegun.sessionId, inputSequence: 99 },
     })
-    await die(dead.deps, 10)
-    lostProcess = dead.attempts.process
+    // New, at a step of a living process, and left to `releaseDeadProcesses`.
+    await createTurn([], 0)
+    await createTurn([[ofLiving, 'reason:1']])
+    await createTurn([[ofDead, 'reason:1']])
     await renewLease(living.deps)
-    await releaseDeadProcesses(living.deps)
-    expect(living.released).toEqual([toId('turn', turn.turnId)])
-    expect(living.resumed).toEqual([])
+    const asked = new Map<string, number>()
+    expect(await releaseUnclaimedActivities(living.deps, asked)).toBe(0)
+    await die(dead.deps, 10)
+    lostProcess = ofDead
+    await releaseUnclaimedActivities(living.deps, asked)
+    expect(living.released.toSorted()).toEqual([unbegun, between].map(({ turnId }) => toId('turn', turnId)).toSorted())
+    await releaseUnclaimedActivities(living.deps, asked)
+    expect(living.released).toHaveLength(2)
+  })
+
+  it('is left to the process that has taken it as long as that one says so', async () => {
+    const [dead, living, other] = [createProcess(), createProcess(), createProcess()]
+    await die(dead.deps, 10)
+    for (const { deps } of [living, other]) await renewLease(deps)
+    expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
+    const wait = (secs: number) => living.deps.db.$executeRaw`
+      UPDATE processes SET taken_until = taken_until - make_interval(secs => ${secs})`
+    await wait(2)
+    await keepTaken(living.deps, [dead.attempts.process])
+    await wait(2)
+    expect(await takeDead(other.deps)).toEqual([])
+    await wait(1)
+    expect(await takeDead(other.deps)).toEqual([dead.attempts.process])
   })
 
   it('is taken by one process at a time, and again when that one dies; a living process is not taken', async () => {
