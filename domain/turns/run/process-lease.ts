@@ -11,10 +11,11 @@ const TAKEN_MS = 2500
 /** Interval at which the taking process says that it is still at work. */
 export const KEEP_TAKEN_MS = 1000
 /**
- * Time for which a process has to have held its own lease again before it takes from others: when nobody could renew, all
- * look dead until each has tried again.
+ * Time for which a process has to have held its own lease again before it takes processes that were last seen as it was,
+ * give or take `TOGETHER_MS`: when nobody could renew, all look dead until each has tried again.
  */
 const SETTLED_MS = 2500
+const TOGETHER_MS = 2000
 /** Time for which the open polls of a vanished machine may still receive activities. */
 const POLLS_MS = 75_000
 /** Time for which the names of dead processes are kept, for the turns that others have taken over from them. */
@@ -71,7 +72,8 @@ export async function takeDead({ db, attempts }: LeaseDeps): Promise<number[]> {
       AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
       AND EXISTS (
         SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint AND ${LIVES}
-          AND coalesce(own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000}), true)
+          AND (own.held_since IS NULL OR own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000})
+            OR greatest(processes.ended_at, processes.seen_at) > own.lapsed_at + make_interval(secs => ${TOGETHER_MS / 1000}))
       )
     RETURNING number::float8`
   return dead.map(({ number }) => number)

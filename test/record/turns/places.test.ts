@@ -219,5 +219,15 @@ describe('a process that has died', () => {
     await die(living.deps, 10)
     await renewLease(living.deps)
     expect(await takeDead(living.deps)).toEqual([])
+    await living.deps.db.$executeRaw`UPDATE processes SET held_since = now() - interval '3 seconds'`
+    expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
+  })
+
+  it('is taken at once by such a process if it was seen meanwhile: Postgres was not away', async () => {
+    const [dead, living] = [createProcess(), createProcess()]
+    await die(dead.deps, 4)
+    await die(living.deps, 7)
+    await renewLease(living.deps)
+    expect(await takeDead(living.deps)).toEqual([dead.attempts.process])
   })
 })

@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "processes" ADD COLUMN     "lapsed_at" TIMESTAMPTZ(3);
