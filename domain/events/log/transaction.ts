@@ -25,6 +25,8 @@ export type LockedSession = LockedSessions & {
 type Published = [place: { sessionId: string; turnId: string }, events: WireEvent[]][]
 
 const TIMEOUT_MS = 15_000
+/** Time between two statements after which Postgres ends the transaction: its process is frozen, and others wait for the lock. */
+const IDLE_MS = 3000
 const MAX_WAIT_MS = 5_000
 
 /**
@@ -74,8 +76,10 @@ async function runLocked<T>(
     async (db) => {
       if (lockMs !== undefined) await db.$queryRaw`SELECT set_config('lock_timeout', ${`${lockMs}`}, true)`
       const sessions = await db.$queryRaw<LockedSessions['sessions']>`
-        SELECT id, agent_id AS "agentId" FROM sessions
-        WHERE id = ANY (${sessionIds}::uuid[]) AND organization_id = ${organizationId}::uuid ORDER BY id FOR NO KEY UPDATE`
+        SELECT id, agent_id AS "agentId"
+        FROM sessions CROSS JOIN set_config('idle_in_transaction_session_timeout', ${`${IDLE_MS}`}, true)
+        WHERE id = ANY (${sessionIds}::uuid[]) AND organization_id = ${organizationId}::uuid
+        ORDER BY id FOR NO KEY UPDATE OF sessions`
       const appendOf = async (turns: TurnEvents[]) => {
         const appended = await recordEventsOf(deps, db, turns)
         for (const [index, place] of turns.entries()) {

@@ -2,7 +2,10 @@ import { eventTypes } from '../../../contract/events.ts'
 import type { Deps } from '../../../domain/deps.ts'
 import { announces } from '../../../domain/events/log/announcements.ts'
 import { appendEvents, type NewEvent, type Writer } from '../../../domain/events/log/append.ts'
-import { newUuid, toId } from '../../../domain/kit/ids.ts'
+import { withLockedSession } from '../../../domain/events/log/transaction.ts'
+import { DEFAULT_ORGANIZATION_UUID, newUuid, toId } from '../../../domain/kit/ids.ts'
+import { unavailability } from '../../../platform/unavailable.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
 import { call, createSession, type Json, listEvents, textMessage } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
 import { typesOf } from '../../support/record.ts'
@@ -211,5 +214,27 @@ describe('record_events', () => {
     for (const text of [found?.source, found?.index]) {
       expect(eventTypes.filter((type) => text?.includes(`'${type}'`))).toEqual(repeatable)
     }
+  })
+})
+
+describe('a transaction that has locked a session', () => {
+  it('leaves it to others when its process stands still', async () => {
+    const { writer } = await createTurns()
+    const where = { organizationId: DEFAULT_ORGANIZATION_UUID, sessionId: writer.sessionId }
+    const [began, taken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const frozen = withLockedSession(deps, where, async ({ db }) => {
+      began.resolve()
+      await taken.promise
+      await db.$queryRaw`SELECT 1`
+    })
+    const outcome = frozen.catch((error: unknown) => unavailability(error))
+    await began.promise
+    const lock = async (db: Prisma.TransactionClient) => {
+      await db.$queryRaw`SELECT set_config('lock_timeout', '10s', true)`
+      await db.$queryRaw`SELECT 1 FROM sessions WHERE id = ${writer.sessionId}::uuid FOR NO KEY UPDATE`
+    }
+    await deps.db.$transaction(lock, { timeout: 15_000 })
+    taken.resolve()
+    expect(await outcome).toBe('away')
   })
 })
