@@ -25,7 +25,7 @@ export type LockedSession = LockedSessions & {
 type Published = [place: { sessionId: string; turnId: string }, events: WireEvent[]][]
 
 const TIMEOUT_MS = 15_000
-/** Time between two statements after which Postgres ends the transaction: its process is frozen, and others wait for the lock. */
+/** Time between two statements after which Postgres ends the transaction: its process stands still, and others wait for the lock. */
 const IDLE_MS = 3000
 const MAX_WAIT_MS = 5_000
 

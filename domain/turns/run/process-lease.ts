@@ -16,6 +16,8 @@ export const KEEP_TAKEN_MS = 1000
  */
 const SETTLED_MS = 2500
 const TOGETHER_MS = 2000
+const SETTLED = Prisma.sql`(own.held_since IS NULL OR own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000}))`
+const TOGETHER = Prisma.sql`make_interval(secs => ${TOGETHER_MS / 1000})`
 /** Time for which the open polls of a vanished machine may still receive activities. */
 const POLLS_MS = 75_000
 /** Time for which the names of dead processes are kept, for the turns that others have taken over from them. */
@@ -43,6 +45,10 @@ export const inShareSql = ({ attempts }: Pick<Deps, 'attempts'>, id: Prisma.Sql)
   return Prisma.sql`(NOT ${livesSql(own)}
     OR (hashtext(${id}::text) & 2147483647) % greatest((${count}), 1) = (${count} AND number < ${own}))`
 }
+
+/** SQL for whether this process lives, and knows which others do. */
+export const knowsOthersSql = ({ attempts }: Pick<Deps, 'attempts'>): Prisma.Sql =>
+  Prisma.sql`EXISTS (SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint AND ${LIVES} AND ${SETTLED})`
 
 /** Gives up the steps that this process has begun. Its activities are left to it for a moment. */
 export async function releaseLease({ db, attempts }: LeaseDeps): Promise<void> {
@@ -72,24 +78,25 @@ export async function takeDead({ db, attempts }: LeaseDeps): Promise<number[]> {
       AND coalesce(taken_until < clock_timestamp(), true) AND number <> ${attempts.process}::bigint
       AND EXISTS (
         SELECT FROM processes own WHERE own.number = ${attempts.process}::bigint AND ${LIVES}
-          AND (own.held_since IS NULL OR own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000})
-            OR greatest(processes.ended_at, processes.seen_at) > own.lapsed_at + make_interval(secs => ${TOGETHER_MS / 1000}))
+          AND (${SETTLED} OR greatest(processes.ended_at, processes.seen_at)
+            NOT BETWEEN own.lapsed_at - ${TOGETHER} AND own.lapsed_at + ${TOGETHER})
       )
     RETURNING number::float8`
   return dead.map(({ number }) => number)
 }
 
-/** Keeps other processes from taking dead ones that this process has taken. */
-export async function keepTaken({ db }: Pick<Deps, 'db'>, numbers: number[]): Promise<void> {
+/** Keeps other processes from taking dead ones that this process has taken, as long as it lives itself. */
+export async function keepTaken({ db, attempts }: LeaseDeps, numbers: number[]): Promise<void> {
   await db.$executeRaw`
     UPDATE processes SET taken_until = clock_timestamp() + make_interval(secs => ${TAKEN_MS / 1000})
-    WHERE number = ANY (${numbers}::bigint[]) AND NOT ${LIVES}`
+    WHERE number = ANY (${numbers}::bigint[]) AND NOT ${LIVES} AND ${livesSql(Prisma.sql`${attempts.process}::bigint`)}`
 }
 
-/** Whether a process is dead, according to the record. */
+/** Whether a process is dead, according to the record, where a new process is missing at first. */
 export async function isDead({ db }: Pick<Deps, 'db'>, number: number): Promise<boolean> {
-  const [row] = await db.$queryRaw<{ lives: boolean }[]>`SELECT ${livesSql(Prisma.sql`${number}::bigint`)} AS lives`
-  return row?.lives === false
+  const [row] = await db.$queryRaw<{ dead: boolean }[]>`
+    SELECT NOT ${LIVES} AS dead FROM processes WHERE number = ${number}::bigint`
+  return row?.dead === true
 }
 
 /**

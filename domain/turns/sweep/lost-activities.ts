@@ -8,6 +8,7 @@ import {
   isDead,
   KEEP_TAKEN_MS,
   keepTaken,
+  knowsOthersSql,
   LIVES,
   leaveDead,
   NEWLY_DEAD,
@@ -47,12 +48,19 @@ async function releaseDead(deps: Deps, number: number, onDone: () => void): Prom
     UNION ALL
     SELECT id, 'execution' FROM schedule_executions WHERE status = 'running' AND process = ${number}::bigint`
   let failed = 0
-  await atOnce(running, AT_ONCE, async (run) => {
-    await release(deps, run, number).catch((error: Error) => {
-      failed++
-      warnRarely(deps.log, { err: error.message }, 'activities of a dead process not released; they will be')
-    })
-  })
+  // Without Temporal, others may do better.
+  const isAway = () => failed >= AT_ONCE
+  await atOnce(
+    running,
+    AT_ONCE,
+    async (run) => {
+      await release(deps, run, number).catch((error: Error) => {
+        failed++
+        warnRarely(deps.log, { err: error.message }, 'activities of a dead process not released; they will be')
+      })
+    },
+    isAway,
+  )
   onDone()
   await leaveDead(deps, number, failed === 0)
   if (running.length > 0) deps.log.warn({ process: number, count: running.length }, 'took over from a dead process')
@@ -69,16 +77,15 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
 
 /**
  * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
- * dead: of turns in this process's share that are at no step of a living process. `releaseDeadProcesses` does the same for
+ * dead: of turns in this process's share whose model no living process asks. `releaseDeadProcesses` does the same for
  * turns that had a step in the dead process. `asked` keeps the time at which each turn was asked about. Returns how many
  * turns had such an activity.
  */
 export async function releaseUnclaimedActivities(deps: Deps, asked: Map<string, number>): Promise<number> {
   const now = Date.now()
-  for (const [id, at] of asked) if (now - at > ASK_AGAIN_MS) asked.delete(id)
   const turns = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT t.id FROM turns t
-    WHERE EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD})
+    WHERE EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)}
       AND t.finished_at IS NULL AND t.status IN ('queued', 'active') AND t.admission IS DISTINCT FROM 'waits'
       AND t.created_at < now() - interval '1 second'
       AND t.id <> ALL (${[...asked.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
@@ -90,12 +97,13 @@ export async function releaseUnclaimedActivities(deps: Deps, asked: Map<string, 
       )
       AND NOT EXISTS (
         SELECT FROM turn_steps s JOIN processes ON number = s.process
-        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (${LIVES} AND NOT EXISTS (
-          SELECT FROM events
-          WHERE turn_id = t.id AND step = s.step AND type IN ('reason.completed', 'tool.completed')
+        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (${LIVES} AND s.step LIKE 'reason:%' AND NOT EXISTS (
+          SELECT FROM events WHERE turn_id = t.id AND step = s.step AND type = 'reason.completed'
         )))
       )
     ORDER BY t.created_at LIMIT ${MAX_ASKED}`
+  // Nobody is asked about again before everybody was.
+  if (turns.length < MAX_ASKED) for (const [id, at] of asked) if (now - at > ASK_AGAIN_MS) asked.delete(id)
   let released = 0
   await atOnce(turns, AT_ONCE, async ({ id }) => {
     asked.set(id, now)
