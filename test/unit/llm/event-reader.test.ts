@@ -50,8 +50,10 @@ describe('a stream of events', () => {
       read(`data: ${'x'.repeat(length)}\n\n`, 16)
       return process.cpuUsage(before).user
     }
+    // Other work of the process, such as collecting garbage, may come in between.
+    const quickest = (length: number) => Math.min(...Array.from({ length: 3 }, () => timed(length)))
     timed(100_000)
-    expect(timed(1_600_000) / timed(200_000)).toBeLessThan(24)
+    expect(quickest(1_600_000) / quickest(200_000)).toBeLessThan(24)
   })
 })
 
