@@ -14,6 +14,7 @@ import {
   NEWLY_DEAD,
   takeDead,
 } from '../run/process-lease.ts'
+import { IS_NEXT } from './is-next.ts'
 
 const AT_ONCE = 16
 /** Turns that one look for unclaimed activities asks Temporal about. */
@@ -90,11 +91,7 @@ export async function releaseUnclaimedActivities(deps: Deps, asked: Map<string, 
       AND t.created_at < now() - interval '1 second'
       AND t.id <> ALL (${[...asked.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
-      AND NOT EXISTS (
-        SELECT FROM turns earlier
-        WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL
-          AND earlier.input_sequence < t.input_sequence
-      )
+      AND ${IS_NEXT}
       AND NOT EXISTS (
         SELECT FROM turn_steps s JOIN processes ON number = s.process
         WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (${LIVES} AND s.step LIKE 'reason:%' AND NOT EXISTS (

@@ -3,6 +3,7 @@ import type { Deps } from '../deps.ts'
 import { inShareSql } from '../run/process-lease.ts'
 import { startTurnSoon } from '../start.ts'
 import type { StartedTurn } from '../turn-workflows.ts'
+import { IS_NEXT } from './is-next.ts'
 
 type Sweep = { graceMs: number; repeatMs: number; limit: number }
 const DEFAULT_SWEEP: Sweep = { graceMs: 2000, repeatMs: 10_000, limit: 200 }
@@ -26,11 +27,7 @@ export async function startLostTurns(
     WHERE t.status = 'queued' AND t.ancestors IS NULL AND t.created_at < now() - make_interval(secs => ${graceMs / 1000})
       AND t.id <> ALL (${[...swept.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
-      AND NOT EXISTS (
-        SELECT FROM turns earlier
-        WHERE earlier.session_id = t.session_id AND earlier.finished_at IS NULL
-          AND earlier.input_sequence < t.input_sequence
-      )
+      AND ${IS_NEXT}
       AND coalesce((
         SELECT finished_at FROM turns before
         WHERE before.session_id = t.session_id AND before.input_sequence < t.input_sequence
