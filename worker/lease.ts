@@ -9,8 +9,10 @@ import { LEASE_LIMIT_MS, type LeaseConnection } from './lease-connection.ts'
 const RENEW_MS = 500
 /** Time without Postgres after which a process takes nothing more. */
 const LOST_MS = 2000
-const PROBE_MS = 1000
+const PROBE_MS = 500
 const PROBE_TIMEOUT_MS = 2000
+/** Time after which an answer of Temporal tells of a connection that was away: the library asks again by itself. */
+const SILENT_MS = 500
 /** Time without Temporal after which a process gives up its steps: others reach it, or nobody can take them anyway. */
 const MAX_AWAY_MS = 10_000
 
@@ -27,9 +29,9 @@ export type Lease = {
 
 /**
  * Holds the lease of this process until the signal aborts, also between two shifts of its workers. A process that is cut
- * off from Temporal does not hold it for long: it cannot end its steps.
+ * off from Temporal does not hold it for long: it cannot end its steps. `onSilence` is called when Temporal has not answered at once.
  */
-export function holdLease(deps: Deps, record: LeaseConnection, signal: AbortSignal): Lease {
+export function holdLease(deps: Deps, record: LeaseConnection, onSilence: () => void, signal: AbortSignal): Lease {
   /** Time of Temporal's last answer. Before the first one there is no lease. */
   let answeredAt = Number.NEGATIVE_INFINITY
   /** Begin of the time without Postgres. */
@@ -95,7 +97,7 @@ export function holdLease(deps: Deps, record: LeaseConnection, signal: AbortSign
       else pause.abort()
       leaving.addEventListener('abort', () => end('left'), { once: true })
       if (leaving.aborted) end('left')
-      void watchTemporal(connection, leaving, () => {
+      void watchTemporal(connection, leaving, onSilence, () => {
         answeredAt = performance.now()
       })
     })
@@ -103,13 +105,20 @@ export function holdLease(deps: Deps, record: LeaseConnection, signal: AbortSign
 }
 
 /** Pings Temporal again and again. A call may outlast its own limit while there is no connection. */
-async function watchTemporal(connection: NativeConnection, signal: AbortSignal, onAnswer: () => void): Promise<void> {
+async function watchTemporal(
+  connection: NativeConnection,
+  signal: AbortSignal,
+  onSilence: () => void,
+  onAnswer: () => void,
+): Promise<void> {
   const ask = () =>
     connection
       .withDeadline(Date.now() + PROBE_TIMEOUT_MS, () => connection.workflowService.getSystemInfo({}))
       .then(onAnswer, () => {})
   while (!signal.aborted) {
+    const askedAt = performance.now()
     await Promise.race([ask(), sleep(PROBE_TIMEOUT_MS, signal)])
+    if (performance.now() - askedAt > SILENT_MS) onSilence()
     await sleep(PROBE_MS, signal)
   }
 }

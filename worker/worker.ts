@@ -7,6 +7,7 @@ import { admitWaitingTurns } from '../domain/turns/run/turn-admission.ts'
 import { beginWaitingSteps } from '../domain/turns/run/waiting-steps.ts'
 import { cancelLeftChildren } from '../domain/turns/sweep/left-children.ts'
 import {
+  type OwnActivities,
   releaseDeadProcesses,
   releaseLostActivities,
   releaseUnclaimedActivities,
@@ -29,6 +30,7 @@ import { CALL_PLACES, createAllCalls } from './calls.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
 import { holdLease, type Lease } from './lease.ts'
 import { connectForLease, type LeaseConnection } from './lease-connection.ts'
+import { type WatchedActivities, watchActivities } from './own-activities.ts'
 
 export type WorkerOptions = {
   temporal: TemporalSettings
@@ -75,8 +77,9 @@ const bundled = () => {
 /** Runs workflows, activities and sweeps until stopped. Waits for Temporal at start, and reconnects after an outage. */
 export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
   const stopping = new AbortController()
-  const sweeping = sweep(deps, stopping.signal)
-  const working = work(deps, options, stopping.signal)
+  const own = watchActivities()
+  const sweeping = sweep(deps, own, stopping.signal)
+  const working = work(deps, options, own, stopping.signal)
   const stopped = Promise.all([sweeping, working]).then(() => {})
   return {
     stopped,
@@ -91,10 +94,10 @@ export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
  * Polls until stopped. Without Postgres, a process takes nothing, because it would only fail; what it runs goes on, and
  * ends when it polls no more for the second time.
  */
-async function work(deps: Deps, options: WorkerOptions, signal: AbortSignal): Promise<void> {
+async function work(deps: Deps, options: WorkerOptions, own: WatchedActivities, signal: AbortSignal): Promise<void> {
   const record = connectForLease(options.database, deps.attempts.process)
-  const lease = holdLease(deps, record, signal)
-  const everyShift = { deps, options, record, lease, calls: createAllCalls() }
+  const lease = holdLease(deps, record, own.noteSilence, signal)
+  const everyShift = { deps, options, record, lease, own, calls: createAllCalls() }
   /** The last shift, and the one before it. */
   let shifts: Shift[] = []
   while (!signal.aborted) {
@@ -140,6 +143,7 @@ type EveryShift = {
   options: WorkerOptions
   record: LeaseConnection
   lease: Lease
+  own: WatchedActivities
   calls: ReturnType<typeof createAllCalls>
 }
 
@@ -165,12 +169,13 @@ async function beginShift(every: EveryShift, signal: AbortSignal): Promise<Shift
   }
 }
 
-function createWorkers({ deps, options, calls }: EveryShift, connection: NativeConnection, heartbeats: Heartbeats) {
+function createWorkers(every: EveryShift, connection: NativeConnection, heartbeats: Heartbeats) {
+  const { deps, options, own, calls } = every
   const queueOf = (process: number) => `${options.taskQueue}/${process.toString(36)}`
   const activities = createActivities(deps, heartbeats, queueOf, calls)
   const { identity } = placeOf(deps)
   return Promise.all([
-    createWorker(options, connection, activities, { identity, ...deps.limits }),
+    createWorker(options, connection, activities, { identity, interceptors: own.interceptors, ...deps.limits }),
     Worker.create({
       ...COMMON,
       connection,
@@ -180,6 +185,7 @@ function createWorkers({ deps, options, calls }: EveryShift, connection: NativeC
       // Its activities only wait for attempts, thousands of them; the lease tells when the process has died.
       maxHeartbeatThrottleInterval: '4 minutes',
       activities: { reason: activities.reason },
+      interceptors: own.interceptors,
       // They come together when many turns have begun together, and have little time to get here.
       activityTaskPollerBehavior: { type: 'simple-maximum', maximum: 10 },
       maxConcurrentActivityTaskExecutions: deps.limits.maxModelCalls,
@@ -263,7 +269,11 @@ const createWorker = async (
   { temporal: { TEMPORAL_NAMESPACE: namespace }, taskQueue, buildId = `${BEGINS_STEPS}${version}` }: WorkerOptions,
   connection: NativeConnection,
   activities: ReturnType<typeof createActivities>,
-  { identity, maxModelCalls }: { identity: string; maxModelCalls: number },
+  {
+    identity,
+    interceptors,
+    maxModelCalls,
+  }: Pick<WatchedActivities, 'interceptors'> & { identity: string; maxModelCalls: number },
 ): Promise<Worker> =>
   Worker.create({
     ...COMMON,
@@ -272,6 +282,7 @@ const createWorker = async (
     namespace,
     taskQueue,
     activities,
+    interceptors,
     dataConverter: { payloadConverterPath: PAYLOAD_CONVERTER },
     buildId,
     // Heartbeats are due every 10 s. The SDK would delay them to 80 % of that, which leaves a busy worker no slack.
@@ -304,7 +315,7 @@ async function repeat(deps: Deps, everyMs: number, signal: AbortSignal, what: st
 }
 
 /** Runs the sweeps, which complete what was left undone because a process died or Temporal was unavailable. */
-function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
+function sweep(deps: Deps, own: OwnActivities, signal: AbortSignal): Promise<unknown> {
   const swept = new Map<string, number>()
   const asked = new Map<string, number>()
   const noticesUnderWay = new Set<string>()
@@ -319,7 +330,7 @@ function sweep(deps: Deps, signal: AbortSignal): Promise<unknown> {
     repeat(deps, SWEEP_MS, signal, 'comparing new turns with Temporal', () => startLostEarlyTurns(deps, compared)),
     repeat(deps, TAKE_OVER_MS, signal, 'taking over from dead processes', () => releaseDeadProcesses(deps)),
     repeat(deps, TAKE_OVER_MS, signal, 'looking for unclaimed activities', () =>
-      releaseUnclaimedActivities(deps, asked),
+      releaseUnclaimedActivities(deps, asked, own),
     ),
     repeat(deps, SWEEP_MS, signal, 'looking for lost activities', () => releaseLostActivities(deps)),
     repeat(deps, SWEEP_MS, signal, 'beginning steps that wait for a place', () => beginWaitingSteps(deps)),

@@ -21,9 +21,14 @@ export type TurnControl = {
   cancelTurn(turnId: string, owner: string): Promise<void>
   /**
    * Fails the activities of a workflow that Temporal believes to run in a process from which they are lost, of one type if
-   * given, so that they are tried again. False when there is none. `workflowId` as Temporal has it.
+   * given, so that they are tried again. False when there is none. `workflowId` as Temporal has it. `isLost` gets the name of
+   * an activity as `<workflow>/<id>/<attempt>`.
    */
-  releaseActivities(workflowId: string, isLost: (process: number) => Promise<boolean>, type?: string): Promise<boolean>
+  releaseActivities(
+    workflowId: string,
+    isLost: (process: number, activity: string) => Promise<boolean>,
+    type?: string,
+  ): Promise<boolean>
   /** Reads the latest heartbeat of an activity of the workflow. Undefined when the activity is not pending. */
   readActivity(turnId: string, activityId: string): Promise<{ heartbeat: Payload | undefined } | undefined>
   /** Whether a worker of workflows has polled the task queue in the last minutes. */

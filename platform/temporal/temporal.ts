@@ -228,9 +228,9 @@ function createControl(ask: Ask, namespace: string, inTurn: InTurn, cancelInTurn
         ({ state, activityType }) => state === ACTIVITY_STARTED && (type === undefined || activityType?.name === type),
       )
       let released = 0
-      for (const { activityId, lastWorkerIdentity } of started) {
+      for (const { activityId, attempt, lastWorkerIdentity } of started) {
         const process = processIn(lastWorkerIdentity)
-        if (process === undefined || !(await isLost(process))) continue
+        if (process === undefined || !(await isLost(process, `${workflowId}/${activityId}/${attempt}`))) continue
         // The workflow's next task would wait for a second in the queue of the process that had its last one.
         if (released++ === 0) await ask((client) => forgetProcess(client, namespace, workflowId))
         const activity = { namespace, workflowId, runId: description?.runId, activityId }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   call,
   createScriptedSession,
@@ -13,7 +14,8 @@ import { type Proxy as ServerProxy, startProxy } from '../support/proxy.ts'
 import { expectSoundRecord, standstillMs, typesOf } from '../support/record.ts'
 import { type TestService, withService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
-import { runnerPid, withWorkflow } from '../support/temporal.ts'
+import { runnerPid, withClient, withWorkflow } from '../support/temporal.ts'
+import { waitForEvent } from '../support/turns.ts'
 
 /**
  * Short enough to end within the heartbeat timeout, so the cut-off worker records all of it before it is found missing.
@@ -21,6 +23,8 @@ import { runnerPid, withWorkflow } from '../support/temporal.ts'
 const SHORT = { text: 'one two three four five six', tokens_per_second: 6 }
 const SLOW = { text: Array.from({ length: 12 }, (_, index) => `word${index}`).join(' '), tokens_per_second: 3 }
 const QUICK = { text: 'done' }
+/** temporal.api.enums.v1.TaskQueueType */
+const ACTIVITY_QUEUE = 2
 const callOne = (name: string, args: object = {}) => [{ id: 'one', name, arguments: args }]
 
 /**
@@ -90,6 +94,54 @@ async function expectFinished(
   process.stdout.write(`recovery: ${what}: ${standstillMs(events, since)} ms\n`)
   return events
 }
+
+/**
+ * Takes activities that Temporal gives to a process, as polls that were cut off do, until the signal aborts. Calls `onTaken` for
+ * each.
+ */
+async function swallow({ service, process }: Site, onTaken: () => void, signal: AbortSignal): Promise<void> {
+  await withClient(service, async ({ connection }) => {
+    const { TEMPORAL_NAMESPACE: namespace, TEMPORAL_TASK_QUEUE: name } = service.config
+    const queue = { namespace, taskQueue: { name } }
+    const { pollers } = await connection.workflowService.describeTaskQueue({ ...queue, taskQueueType: ACTIVITY_QUEUE })
+    const identity = pollers?.find((poller) => poller.identity?.startsWith(`${process.pid}@`))?.identity
+    expect(identity).toBeDefined()
+    const poll = async () => {
+      while (!signal.aborted) {
+        const { taskToken } = await connection.workflowService.pollActivityTaskQueue({ ...queue, identity })
+        if (taskToken?.length) onTaken()
+      }
+    }
+    const polls = Array.from({ length: 10 }, () =>
+      connection.withDeadline(Date.now() + 60_000, () => connection.withAbortSignal(signal, poll)),
+    )
+    await Promise.allSettled(polls)
+  })
+}
+
+it.concurrent('an activity that Temporal gave to a process that it could not reach comes back before its heartbeat is missed', () =>
+  withSite(async (site) => {
+    const calls = Array.from({ length: 8 }, (_, index) => ({ ...callOne('echo')[0], id: `call_${index}` }))
+    const turn = await startTurn(site, [{ ...SHORT, tool_calls: calls }, QUICK])
+    await untilRun(turn)
+    const taken = new AbortController()
+    let count = 0
+    const swallowing = swallow(site, () => void count++, taken.signal)
+    await waitForEvent(site.service.url, turn.id, 'act.started')
+    await waitFor(async () => count > 0, 'an activity to be lost')
+    site.proxy.cut()
+    taken.abort()
+    await swallowing
+    await sleep(1500)
+    site.proxy.mend()
+    const events = await waitUntilIdle(site.service.url, turn.id)
+    turn.stream.close()
+    expectSoundRecord(events)
+    expect(events.filter(({ type }) => type === 'tool.completed').map(({ data }) => data.status)).toEqual(
+      calls.map(() => 'success'),
+    )
+    expect(new Set(await retriesOf(site.service, turn.turnId))).toEqual(new Set(['its process has died']))
+  }))
 
 describe('a worker that has recorded what it can no longer report', () => {
   it.concurrent('spares the next one the model call', () =>

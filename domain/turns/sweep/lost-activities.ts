@@ -22,6 +22,17 @@ const MAX_ASKED = 50
 /** Time after which it asks about a turn again. */
 const ASK_AGAIN_MS = 1500
 
+/**
+ * What this process knows of the activities that Temporal believes to run in it, each named by its workflow, id and attempt
+ * as `turn_…/1/1`.
+ */
+export type OwnActivities = {
+  /** Whether Temporal has not answered lately, so that it may have given activities to polls that were cut off. */
+  mayBeLost(): boolean
+  /** Whether an activity has not come here. True only some time after it was asked for the first time. */
+  isLost(activity: string): boolean
+}
+
 type RunHere = { id: string; kind: 'turn' | 'execution' }
 
 /**
@@ -79,17 +90,23 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
 /**
  * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
  * dead: of turns in this process's share whose model no living process asks. `releaseDeadProcesses` does the same for
- * turns that had a step in the dead process. `asked` keeps the time at which each turn was asked about. Returns how many
- * turns had such an activity.
+ * turns that had a step in the dead process. After a silence of Temporal, it also does so for activities that were lost on their
+ * way to this process. `asked` keeps the time at which each turn was asked about. Returns how many turns had such an activity.
  */
-export async function releaseUnclaimedActivities(deps: Deps, asked: Map<string, number>): Promise<number> {
+export async function releaseUnclaimedActivities(
+  deps: Deps,
+  asked: Map<string, number>,
+  own: OwnActivities,
+): Promise<number> {
   const now = Date.now()
   const turns = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT t.id FROM turns t
-    WHERE EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)}
+    WHERE (${own.mayBeLost()} OR (
+        EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)} AND ${inShareSql(deps, Prisma.sql`t.id`)}
+      ))
       AND t.finished_at IS NULL AND t.status IN ('queued', 'active') AND t.admission IS DISTINCT FROM 'waits'
       AND t.created_at < now() - interval '1 second'
-      AND t.id <> ALL (${[...asked.keys()]}::uuid[]) AND ${inShareSql(deps, Prisma.sql`t.id`)}
+      AND t.id <> ALL (${[...asked.keys()]}::uuid[])
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
       AND ${IS_NEXT}
       AND NOT EXISTS (
@@ -104,7 +121,8 @@ export async function releaseUnclaimedActivities(deps: Deps, asked: Map<string, 
   let released = 0
   await atOnce(turns, AT_ONCE, async ({ id }) => {
     asked.set(id, now)
-    const isLost = (process: number) => isDead(deps, process)
+    const isLost = async (process: number, activity: string) =>
+      process === deps.attempts.process ? own.isLost(activity) : isDead(deps, process)
     if (await deps.workflows.releaseActivities(toId('turn', id), isLost)) released++
   })
   return released

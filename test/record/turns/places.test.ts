@@ -56,7 +56,8 @@ function createProcess() {
       ...service.platform.deps.workflows,
       startTurn: async () => {},
       resumeTurn: async (turnId) => void resumed.push(turnId),
-      releaseActivities: async (workflowId, isLost) => (await isLost(lostProcess)) && released.push(workflowId) > 1,
+      releaseActivities: async (workflowId, isLost) =>
+        (await isLost(lostProcess, 'turn/1/1')) && released.push(workflowId) > 1,
     },
   }
   const begin = (turn: TurnPlace): Promise<Begun> =>
@@ -167,12 +168,13 @@ describe('a process that has died', () => {
     await createTurn([[ofDead, 'reason:1']])
     await renewLease(living.deps)
     const asked = new Map<string, number>()
-    expect(await releaseUnclaimedActivities(living.deps, asked)).toBe(0)
+    const own = { mayBeLost: () => false, isLost: () => false }
+    expect(await releaseUnclaimedActivities(living.deps, asked, own)).toBe(0)
     await die(dead.deps, 10)
     lostProcess = ofDead
-    await releaseUnclaimedActivities(living.deps, asked)
+    await releaseUnclaimedActivities(living.deps, asked, own)
     expect(living.released.toSorted()).toEqual([unbegun, between].map(({ turnId }) => toId('turn', turnId)).toSorted())
-    await releaseUnclaimedActivities(living.deps, asked)
+    await releaseUnclaimedActivities(living.deps, asked, own)
     expect(living.released).toHaveLength(2)
   })
 
