@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../support/http.ts'
 import { expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
 import { followSession } from '../support/storm-client.ts'
-import { heldOf, run, type Script, type Session, type State } from './model.ts'
+import { type Event, heldOf, run, type Script, type Session, type State } from './model.ts'
 import { ask, eventsOf, GIVE_UP_MS, PAUSE_MS, type Play, type Played, perform } from './play.ts'
 import { compare, observed } from './terms.ts'
 
@@ -19,11 +19,12 @@ export async function rest(play: Play, state: State): Promise<void> {
 }
 
 async function restOf(play: Play, session: Session, at: string): Promise<void> {
-  const expected = compare(session.events)
   const until = Date.now() + GIVE_UP_MS
   for (let seen = -1; ; ) {
     const events = await eventsOf(play, at)
     const found = compare(observed(events))
+    session.events = session.events.flatMap((event) => brokenOff(event, events))
+    const expected = compare(session.events)
     if (isSame(found, expected) && isHeldAs(session, events)) return
     const isBeyond = found.length > expected.length && isSame(found.slice(0, expected.length), expected)
     const isLate = play.clock.stuckMs() > STUCK_MS || Date.now() > until
@@ -33,6 +34,24 @@ async function restOf(play: Play, session: Session, at: string): Promise<void> {
     seen = events.length
     await sleep(PAUSE_MS)
   }
+}
+
+const INTERRUPTED = / interrupted$/
+
+/**
+ * Returns the end of an interrupted answer as it may be: an attempt that began again may have said less, or nothing, of what
+ * the one before it had said.
+ */
+function brokenOff(event: Event, events: Json[]): Event[] {
+  if (!INTERRUPTED.test(event.about ?? '')) return [event]
+  const turn = turnsOf(events)[event.turn]
+  const ofTurn = events.filter((one) => turnOf(one) === turn)
+  const asked = ofTurn.findLastIndex(({ type }) => type === 'reason.started')
+  const attempts = ofTurn.slice(asked).filter(({ type }) => type === 'output.message.started')
+  if (attempts.length < 2 || !ofTurn.some(({ type }) => type === 'turn.cancelled')) return [event]
+  const said = observed(events).find((one) => one.turn === event.turn && INTERRUPTED.test(one.about ?? ''))
+  if (said === undefined) return []
+  return event.about?.startsWith(said.about?.replace(INTERRUPTED, '') ?? '') ? [said] : [event]
 }
 
 const isSame = (a: string[], b: string[]): boolean => JSON.stringify(a) === JSON.stringify(b)
