@@ -5,6 +5,7 @@ import type { Prisma, Session as SessionRow } from '../../prisma/generated/clien
 import { checkVersion, requireModel } from '../agents/check.ts'
 import { checkOutputSchema } from '../agents/output-schema.ts'
 import type { Deps } from '../deps.ts'
+import { LOCKED_IDLE_MS } from '../events/log/transaction.ts'
 import type { Actor } from '../kit/actor.ts'
 import { createOnce } from '../kit/create-once.ts'
 import { invalid, noSession, notFound, quotaExceeded } from '../kit/errors.ts'
@@ -137,7 +138,8 @@ async function insertRows(
   { sessionId, id, place, posts, input }: Wanted,
 ): Promise<Made | undefined> {
   const { organizationId } = actor
-  await db.$queryRaw`SELECT set_config('lock_timeout', '1s', true)`
+  await db.$queryRaw`
+    SELECT set_config('lock_timeout', '1s', true), set_config('idle_in_transaction_session_timeout', ${`${LOCKED_IDLE_MS}`}, true)`
   // Keeps the session from being deleted, and not from going on.
   await db.$queryRaw`SELECT 1 FROM sessions WHERE id = ${sessionId}::uuid FOR KEY SHARE`
   const source = await db.session.findFirst({ where: { id: sessionId, organizationId } })

@@ -190,6 +190,31 @@ describe('the data of a fork', () => {
     expect(await deps.db.turn.count({ where: { sessionId: attempt.uuid } })).toBe(1)
   })
 
+  it('is made by a repeated request, if the process stands still before it commits', async () => {
+    const id = await newSession({})
+    await run(id)
+    const { sessionId, actor, attempt } = await requestOf(id)
+    const [copied, taken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const db = deps.db.$extends({
+      query: {
+        session: {
+          create: async ({ args, query }) => {
+            const created = await query(args)
+            copied.resolve()
+            await taken.promise
+            return created
+          },
+        },
+      },
+    })
+    const frozen = forkSession({ ...deps, db: db as unknown as Deps['db'] }, actor, sessionId, {}, attempt)
+    await copied.promise
+    const { session } = await forkSession(deps, actor, sessionId, {}, attempt)
+    taken.resolve()
+    expect(toUuid(session.id)).toBe(attempt.uuid)
+    expect((await frozen).session).toEqual(session)
+  })
+
   it('ends before a message that is accepted while its place is looked for', async () => {
     const agent_id = await createScriptedAgent(service.url, [{ text: 'First' }, MUTE])
     const { id } = await ask('POST', '', { agent_id })

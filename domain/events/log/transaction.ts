@@ -25,8 +25,8 @@ export type LockedSession = LockedSessions & {
 type Published = [place: { sessionId: string; turnId: string }, events: WireEvent[]][]
 
 const TIMEOUT_MS = 15_000
-/** Time between two statements after which Postgres ends the transaction: its process stands still, and others wait for the lock. */
-const IDLE_MS = 3000
+/** Time between two statements after which Postgres ends a transaction: its process stands still, and others wait for its locks. */
+export const LOCKED_IDLE_MS = 3000
 const MAX_WAIT_MS = 5_000
 
 /**
@@ -77,7 +77,7 @@ async function runLocked<T>(
       if (lockMs !== undefined) await db.$queryRaw`SELECT set_config('lock_timeout', ${`${lockMs}`}, true)`
       const sessions = await db.$queryRaw<LockedSessions['sessions']>`
         SELECT id, agent_id AS "agentId"
-        FROM sessions CROSS JOIN set_config('idle_in_transaction_session_timeout', ${`${IDLE_MS}`}, true)
+        FROM sessions CROSS JOIN set_config('idle_in_transaction_session_timeout', ${`${LOCKED_IDLE_MS}`}, true)
         WHERE id = ANY (${sessionIds}::uuid[]) AND organization_id = ${organizationId}::uuid
         ORDER BY id FOR NO KEY UPDATE OF sessions`
       const appendOf = async (turns: TurnEvents[]) => {
