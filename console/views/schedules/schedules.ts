@@ -120,7 +120,7 @@ const schedules: Resource<ScheduleResponse> = {
 export const View = viewOf(schedules)
 
 /** Time for which the run of a triggered schedule is waited for. */
-const RUN_MS = 6000
+const RUN_MS = 20_000
 const POLL_MS = 400
 
 /** Triggers a schedule, and links to the run once it has begun. */
