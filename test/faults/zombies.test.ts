@@ -15,7 +15,6 @@ import { expectSoundRecord, standstillMs, typesOf } from '../support/record.ts'
 import { type TestService, withService } from '../support/service.ts'
 import { type OpenStream, openStream } from '../support/stream.ts'
 import { runnerPid, withClient, withWorkflow } from '../support/temporal.ts'
-import { waitForEvent } from '../support/turns.ts'
 
 /**
  * Short enough to end within the heartbeat timeout, so the cut-off worker records all of it before it is found missing.
@@ -127,7 +126,7 @@ it.concurrent('an activity that Temporal gave to a process that it could not rea
     const taken = new AbortController()
     let count = 0
     const swallowing = swallow(site, () => void count++, taken.signal)
-    await waitForEvent(site.service.url, turn.id, 'act.started')
+    await turn.stream.until((frame) => frame.event === 'act.started')
     await waitFor(async () => count > 0, 'an activity to be lost')
     site.proxy.cut()
     taken.abort()

@@ -22,8 +22,9 @@ async function restOf(play: Play, session: Session, at: string): Promise<void> {
   const until = Date.now() + GIVE_UP_MS
   for (let seen = -1; ; ) {
     const events = await eventsOf(play, at)
-    const found = compare(observed(events))
-    session.events = session.events.flatMap((event) => brokenOff(event, events))
+    const now = observed(events)
+    const found = compare(now)
+    session.events = session.events.flatMap((event) => brokenOff(event, events, now))
     const expected = compare(session.events)
     if (isSame(found, expected) && isHeldAs(session, events)) return
     const isBeyond = found.length > expected.length && isSame(found.slice(0, expected.length), expected)
@@ -42,14 +43,14 @@ const INTERRUPTED = / interrupted$/
  * Returns the end of an interrupted answer as it may be: an attempt that began again may have said less, or nothing, of what
  * the one before it had said.
  */
-function brokenOff(event: Event, events: Json[]): Event[] {
+function brokenOff(event: Event, events: Json[], now: Event[]): Event[] {
   if (!INTERRUPTED.test(event.about ?? '')) return [event]
   const turn = turnsOf(events)[event.turn]
   const ofTurn = events.filter((one) => turnOf(one) === turn)
   const asked = ofTurn.findLastIndex(({ type }) => type === 'reason.started')
   const attempts = ofTurn.slice(asked).filter(({ type }) => type === 'output.message.started')
   if (attempts.length < 2 || !ofTurn.some(({ type }) => type === 'turn.cancelled')) return [event]
-  const said = observed(events).find((one) => one.turn === event.turn && INTERRUPTED.test(one.about ?? ''))
+  const said = now.find((one) => one.turn === event.turn && INTERRUPTED.test(one.about ?? ''))
   if (said === undefined) return []
   return event.about?.startsWith(said.about?.replace(INTERRUPTED, '') ?? '') ? [said] : [event]
 }
@@ -105,9 +106,7 @@ export async function race(play: Play, state: State, { session: index, script, a
     for (const line of whole) if (line === part[next]) next++
     // Everything that happened is what should have, in order.
     expect(part.slice(next)).toEqual([])
-    const broken = found
-      .filter((line) => line.endsWith(' interrupted'))
-      .map((line) => line.replace(/ interrupted$/, ''))
+    const broken = found.filter((line) => INTERRUPTED.test(line)).map((line) => line.replace(INTERRUPTED, ''))
     const held = script.map(({ says }) => `${turn.number} output.message.completed ${says}`)
     expect(broken.filter((text) => ![...whole, ...held].some((line) => line.startsWith(text)))).toEqual([])
   } else expect(found).toEqual(whole)
