@@ -1,5 +1,7 @@
+import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { Connection } from '@temporalio/client'
+import { parse } from 'yaml'
 import { type Service, type ServiceOptions, startProcess } from './process.ts'
 import { findTemporal } from './temporal-executable.ts'
 
@@ -9,13 +11,14 @@ export type TemporalService = Service & {
 
 const PROBE_TIMEOUT_MS = 3000
 
+/** Settings that a Temporal server needs in production, too. */
+const DEPLOYED = new URL('../../deploy/temporal.yaml', import.meta.url)
+
 /**
- * Settings of the server. By default, its limit of 20 reads a second from each queue adds steps of 50 ms to every state
- * transition, and what it reports of a task queue is up to 5 s old. Eager execution hands an activity to the worker that
- * has scheduled it, without a detour through a queue.
+ * Settings of the development server. By default, its limit of 20 reads a second from each queue adds steps of 50 ms to every
+ * state transition, and what it reports of a task queue is up to 5 s old.
  */
 const DYNAMIC_CONFIG = [
-  'system.enableActivityEagerExecution=true',
   'history.transferProcessorMaxPollRPS=2000',
   'history.timerProcessorMaxPollRPS=500',
   'history.visibilityProcessorMaxPollRPS=500',
@@ -34,15 +37,24 @@ type TemporalOptions = ServiceOptions & {
   dynamicConfig?: string[]
 }
 
-function temporalArguments({ dataDir, port, uiPort, dynamicConfig = [] }: TemporalOptions): string[] {
+async function temporalArguments(options: TemporalOptions): Promise<string[]> {
+  const { dataDir, port, uiPort, dynamicConfig = [] } = options
   const place = ['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)]
   return [
     ...['server', 'start-dev', ...place, '--log-level', 'warn'],
     ...['--db-filename', path.join(dataDir, 'temporal.db')],
-    ...[...DYNAMIC_CONFIG, ...dynamicConfig].flatMap((value) => ['--dynamic-config-value', value]),
+    ...[...(await deployedConfig()), ...DYNAMIC_CONFIG, ...dynamicConfig].flatMap((value) => [
+      '--dynamic-config-value',
+      value,
+    ]),
     ...SQLITE_PRAGMAS.flatMap((value) => ['--sqlite-pragma', value]),
     ...SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
   ]
+}
+
+async function deployedConfig(): Promise<string[]> {
+  const settings: Record<string, [{ value: unknown }]> = parse(await readFile(DEPLOYED, 'utf8'))
+  return Object.entries(settings).map(([name, [{ value }]]) => `${name}=${JSON.stringify(value)}`)
 }
 
 async function probeTemporal(address: string): Promise<void> {
@@ -64,7 +76,7 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
   const service = await startProcess({
     name: 'temporal',
     command: await findTemporal(log),
-    args: temporalArguments(options),
+    args: await temporalArguments(options),
     dataDir,
     url: address,
     stopSignal: 'SIGTERM',

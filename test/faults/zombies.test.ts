@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   call,
@@ -220,4 +222,15 @@ describe('a worker that is cut off from Postgres', () => {
       await later.stream.until((frame) => frame.event === 'session.idled')
       later.stream.close()
     }, 'Postgres'))
+})
+
+describe('Temporal', () => {
+  it.concurrent('closes the connection of a process that is frozen', async () => {
+    const { hostname, port } = new URL(`http://${process.env.TEMPORAL_ADDRESS}`)
+    const frozen = connect(Number(port), hostname).resume()
+    // The beginning of a connection by HTTP/2 with empty settings, and then no answer to any ping.
+    frozen.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0', 'latin1')
+    const closed = once(frozen, 'close', { signal: AbortSignal.timeout(20_000) })
+    expect(await closed).toEqual([false])
+  })
 })
