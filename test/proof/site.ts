@@ -1,6 +1,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { constants, setPriority } from 'node:os'
 import { freePorts } from '../../dev/services/index.ts'
 import { waitFor } from '../support/http.ts'
 import { startInstrumentedProcess } from '../support/process.ts'
@@ -127,6 +129,7 @@ async function start(running: Running, slot: Slot): Promise<void> {
   let lines: string[] = []
   const onStart = (child: ChildProcess) => {
     slot.process = child
+    prioritize(child, constants.priority.PRIORITY_LOW)
     child.once('exit', () => {
       Object.assign(slot, { process: undefined, state: 'down', isFrozen: false })
       if (running.isClosing || running.killed.has(child)) return
@@ -136,8 +139,22 @@ async function start(running: Running, slot: Slot): Promise<void> {
   }
   const started = await startSlot(slot, running.options, onStart)
   lines = started.lines
+  if (slot.process !== undefined) prioritize(slot.process, constants.priority.PRIORITY_NORMAL)
   slot.state = 'spare'
   promote(running, slot.role)
+}
+
+/**
+ * Sets the priority of all threads of a process. While it starts, it leaves the processors to the others, as it would on
+ * a machine of its own. Without the right to raise it again, nothing is done.
+ */
+function prioritize({ pid }: ChildProcess, priority: number): void {
+  if (pid === undefined || process.getuid?.() !== 0) return
+  try {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), priority)
+  } catch {
+    // It, or one of its threads, has ended.
+  }
 }
 
 function bringBack(running: Running, role: Role): void {
