@@ -26,6 +26,8 @@ export async function startStage(): Promise<Stage> {
   const server = createServer((request, response) => {
     answer(request, response, (key) => gateOf(key).promise).catch((error: unknown) => response.destroy(error as Error))
   })
+  // A connection that is closed while a process is frozen would fail that process's next call.
+  server.keepAliveTimeout = 0
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   // The address of a TCP server is never a pipe name.
   const { port } = server.address() as AddressInfo
