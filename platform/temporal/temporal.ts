@@ -45,7 +45,7 @@ const CALL_TIMEOUT_MS = 5000
  */
 const CHANNEL = { 'grpc.max_reconnect_backoff_ms': 5000 }
 /** Workflow task timeout: the time for which a dead worker delays the first step of a turn that it had taken. */
-const WORKFLOW_TASK_TIMEOUT_MS = 3000
+const WORKFLOW_TASK_TIMEOUT_MS = 2500
 /**
  * Workflows that are started or signalled at once. Temporal serves requests in the order of arrival, so an owner's
  * thousands wait here, where owners take turns.

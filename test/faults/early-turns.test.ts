@@ -67,10 +67,10 @@ describe('a provider that answers', () => {
 
   it.concurrent.each([
     [1, /^local$/],
-    [1000, /^local$/],
-    [1600, /^local( reason)?$/],
-    [1700, /^local( reason)?$/],
-    [1800, /^local( reason)?$/],
+    [600, /^local$/],
+    [1200, /^local( reason)?$/],
+    [1300, /^local( reason)?$/],
+    [1400, /^local( reason)?$/],
     // Temporal may be told of the turn seconds late on a busy machine, and `local` waits from then on.
     [6000, /^local( reason)?$/],
   ])('within %i ms is asked once, and its answer streamed and recorded once', async (ms, steps) => {

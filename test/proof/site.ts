@@ -129,7 +129,7 @@ async function start(running: Running, slot: Slot): Promise<void> {
   let lines: string[] = []
   const onStart = (child: ChildProcess) => {
     slot.process = child
-    prioritize(child, constants.priority.PRIORITY_LOW)
+    prioritize(child, constants.priority.PRIORITY_BELOW_NORMAL)
     child.once('exit', () => {
       Object.assign(slot, { process: undefined, state: 'down', isFrozen: false })
       if (running.isClosing || running.killed.has(child)) return

@@ -89,8 +89,8 @@ type Options = {
   handOverMs?: number
 } & Partial<KeepTimes>
 
-/** Time for which a workflow task waits for an attempt. Its own limit is 3 s. */
-const HAND_OVER_MS = 1700
+/** Time for which a workflow task waits for an attempt. Its own limit is 2.5 s. */
+const HAND_OVER_MS = 1300
 /**
  * The same for an owner with many attempts when the process has many, whose slow models would otherwise take the slots of
  * workflow tasks.
