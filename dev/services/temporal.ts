@@ -39,14 +39,12 @@ type TemporalOptions = ServiceOptions & {
 
 async function temporalArguments(options: TemporalOptions): Promise<string[]> {
   const { dataDir, port, uiPort, dynamicConfig = [] } = options
+  const config = [...(await deployedConfig()), ...DYNAMIC_CONFIG, ...dynamicConfig]
   const place = ['--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)]
   return [
     ...['server', 'start-dev', ...place, '--log-level', 'warn'],
     ...['--db-filename', path.join(dataDir, 'temporal.db')],
-    ...[...(await deployedConfig()), ...DYNAMIC_CONFIG, ...dynamicConfig].flatMap((value) => [
-      '--dynamic-config-value',
-      value,
-    ]),
+    ...config.flatMap((value) => ['--dynamic-config-value', value]),
     ...SQLITE_PRAGMAS.flatMap((value) => ['--sqlite-pragma', value]),
     ...SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`]),
   ]
