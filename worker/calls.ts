@@ -33,7 +33,7 @@ export function createCalls(places: number, mostOfOwner = places) {
   }
 
   function later(owner: string): ApplicationFailure {
-    const now = Date.now()
+    const now = Math.ceil(performance.now())
     for (const [other, at] of lastAt) if (at < now) lastAt.delete(other)
     const at = Math.max(now + MIN_RETRY_MS, (lastAt.get(owner) ?? 0) + RETRY_SPACING_MS)
     lastAt.set(owner, at)

@@ -124,14 +124,14 @@ function closeWhenSilent(req: IncomingMessage, periodMs: number): void {
 }
 
 function expireWhenSlow(req: IncomingMessage, limits: ArrivalLimits, expire: () => void): NodeJS.Timeout {
-  const begunAt = Date.now()
+  const begunAt = performance.now()
   let seen = req.socket.bytesRead
   const look = () => {
     const { bytesRead } = req.socket
     // Unread bytes mean that the service is slow, not the client.
     const isSlow = bytesRead - seen < limits.windowBytes && req.readableLength === 0
     seen = bytesRead
-    const ms = Date.now() - begunAt
+    const ms = performance.now() - begunAt
     // Never earlier than any other request: a small upload may take its time.
     if ((isSlow && ms >= limits.requestMs) || ms >= limits.uploadMs) expire()
   }

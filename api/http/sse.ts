@@ -271,13 +271,13 @@ const isPatient = (reason: unknown): boolean => reason === 'connection_cycle'
 
 /** Writes events until they end or the stream is ended. Returns the reason. */
 async function relay(res: ServerResponse, events: SseEvents, ended: AbortSignal, { stalledMs }: Pace): Promise<string> {
-  let lastAt = Date.now()
+  let lastAt = performance.now()
   try {
     for (;;) {
       const next = await events.next()
       if (ended.aborted) return String(ended.reason)
       if (next.done) return next.value
-      const now = Date.now()
+      const now = performance.now()
       const retryMs = retryHint(now - lastAt)
       lastAt = now
       for (const chunk of chunks(next.value, retryMs)) {

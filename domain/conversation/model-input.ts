@@ -1,4 +1,5 @@
 import type { Message } from '../../contract/messages.ts'
+import { elapsedMs } from '../../lib/elapsed-ms.ts'
 import type { ToolSpec } from '../models/llm/model.ts'
 import { outputTools } from '../models/llm/structured/with-output.ts'
 import { estimateInputTokens } from '../models/llm/token-estimate.ts'
@@ -32,7 +33,7 @@ type Ingredients = {
 
 /** Builds the model's input: the conversation with a result for every call, cut to fit into the model's context. */
 export function buildModelInput(context: Ingredients): ModelInput {
-  const startedAt = Date.now()
+  const startedAt = performance.now()
   const messages = patchDanglingCalls(context.messages)
   const tools = [...context.toolset.values()].map(({ spec }) => spec)
   const fixedTokens = estimateInputTokens(context.systemPrompt, [], [...tools, ...outputTools(context.outputSchema)])
@@ -50,7 +51,7 @@ export function buildModelInput(context: Ingredients): ModelInput {
     thresholds,
     compaction: {
       compacted: true,
-      duration_ms: Date.now() - startedAt,
+      duration_ms: elapsedMs(startedAt),
       input_tokens_before: inputTokensBefore,
       input_tokens_after: inputTokensAfter,
     },

@@ -16,7 +16,7 @@ const RUN_MS = 30_000
  * order, so that no session is always too late. Throws the signal's reason when it aborts.
  */
 export async function deleteOldSnapshots(deps: Deps, signal: AbortSignal): Promise<void> {
-  const until = Date.now() + RUN_MS
+  const until = performance.now() + RUN_MS
   const sessions = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT id::text FROM sessions s
     WHERE snapshots_since IS NOT NULL AND (updated_at > now() - interval '1 day' OR random() < 0.05)
@@ -24,7 +24,7 @@ export async function deleteOldSnapshots(deps: Deps, signal: AbortSignal): Promi
     ORDER BY random() LIMIT ${SESSIONS}`
   for (const { id } of sessions) {
     signal.throwIfAborted()
-    if (Date.now() > until) return
+    if (performance.now() > until) return
     await deleteOf(deps, id, { until, signal }).catch((error: Error) => {
       signal.throwIfAborted()
       const fields = { session: toId('session', id), err: error.message }
@@ -56,7 +56,7 @@ async function deleteOf(
     )
     UPDATE sessions s SET snapshots_since = beginning.stamp FROM beginning, locked
     WHERE s.id = locked.id AND s.snapshots_since < beginning.stamp`
-  while ((await deleteBatch(db, id)) === BATCH && Date.now() < until) signal.throwIfAborted()
+  while ((await deleteBatch(db, id)) === BATCH && performance.now() < until) signal.throwIfAborted()
 }
 
 /** Notes the space of a deleted file's snapshot: nothing else may have the content. */

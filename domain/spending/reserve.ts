@@ -44,7 +44,7 @@ export async function reserveBudgets(
   { turnId, step, fence, inputTokens, outputTokens, cost, mayBeUnpriced }: PlannedCall,
   signal: AbortSignal,
 ): Promise<Reservation> {
-  const until = Date.now() + BUSY_MS
+  const until = performance.now() + BUSY_MS
   for (let pauseMs = BUSY_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_BUSY_POLL_MS)) {
     signal.throwIfAborted()
     const [row] = await db.$queryRaw<{ result: Row }[]>`
@@ -55,7 +55,7 @@ export async function reserveBudgets(
     if (outcome === 'reserved') return { outcome, outputTokens: output_tokens }
     if (outcome === 'ended' || outcome === 'fenced') return { outcome }
     if (outcome !== 'busy') return { outcome, budget }
-    if (Date.now() > until) return { outcome: 'reached', budget }
+    if (performance.now() > until) return { outcome: 'reached', budget }
     await sleep(pauseMs, signal)
   }
 }

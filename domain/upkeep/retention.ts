@@ -48,12 +48,12 @@ export async function deleteExpired(deps: Deps, signal: AbortSignal): Promise<Re
  * reader that begins in the middle needs them for `accumulated`. Throws the signal's reason when it aborts.
  */
 export async function deleteOldDeltas(deps: Deps, olderThanMs: number, signal: AbortSignal): Promise<RetentionOutcome> {
-  const until = Date.now() + RUN_MS
+  const until = performance.now() + RUN_MS
   const cutoff = await readCutoff(deps, olderThanMs)
   const deleted = { turns: 0, deltas: 0 }
   for (let page = await readTurns(deps, cutoff); page.length > 0; page = await readTurns(deps, cutoff, page.at(-1))) {
     for (const spans of inBatches(await readSpans(deps, cutoff, page))) {
-      if (Date.now() > until) return { ...deleted, more: true }
+      if (performance.now() > until) return { ...deleted, more: true }
       signal.throwIfAborted()
       deleted.deltas += await deleteDeltas(deps, spans)
     }

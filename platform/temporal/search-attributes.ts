@@ -41,13 +41,13 @@ export function registerAttributes(
     hasLogged = true
   }
   const tryRegister = () => {
-    if (Date.now() < nextTryAt) return
+    if (performance.now() < nextTryAt) return
     nextTryAt = Number.POSITIVE_INFINITY
     const use = (names: Name[]) => {
       usable = names
     }
     track(register(connection, namespace, use)).catch((error: Error) => {
-      nextTryAt = Date.now() + RETRY_PAUSE_MS
+      nextTryAt = performance.now() + RETRY_PAUSE_MS
       warnOnce(error.message)
     })
   }
@@ -63,7 +63,7 @@ export function registerAttributes(
         // One of Temporal's servers may not know the attributes yet, or they have been removed.
         if (attributes === undefined || !isRefused(error)) throw error
         usable = []
-        nextTryAt = Date.now() + RETRY_PAUSE_MS
+        nextTryAt = performance.now() + RETRY_PAUSE_MS
         warnOnce(error.message)
         return start(undefined)
       }

@@ -115,13 +115,18 @@ describe('two processes that write one database at once', () => {
     await expectSound(turn.sessionId)
   })
 
-  it('make it once', async () => {
+  it('make it once, also when a clock is set forward meanwhile', async () => {
+    const now = Date.now
+    const clock = jest.spyOn(Date, 'now')
     const makes = sql('CREATE TABLE IF NOT EXISTS t (n); INSERT INTO t VALUES (1)')
     const { id, turn, run } = await createCalls(makes, makes, QUERY)
     await run(
       0,
-      withStore('before', () => run(1, { ...deps, sqliteRunner: runnerOf(1) })),
-    )
+      withStore('before', () => {
+        clock.mockImplementation(() => now() + 10 * 60_000)
+        return run(1, { ...deps, sqliteRunner: runnerOf(1) })
+      }),
+    ).finally(() => clock.mockRestore())
     await run(2)
     expect((await resultsOf(id))[2].rows).toEqual([[1], [1]])
     expect(await databasesOf(id)).toEqual(['d'])

@@ -107,8 +107,8 @@ describe('a stream', () => {
     const stream = await open(quiet)
     await stream.until((frame) => frame.id !== undefined)
     const hints: number[] = []
-    let now = Date.now()
-    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)
+    let now = performance.now()
+    const clock = jest.spyOn(performance, 'now').mockImplementation(() => now)
     try {
       for (const idleMs of [0, 999, 1000, 1999, 2000, 3999, 4000, 5000, 0]) {
         now += idleMs

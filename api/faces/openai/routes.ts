@@ -68,7 +68,7 @@ export function openaiRoutes(handle: Handle, deps: Deps, streams: SseStreams): v
       return undefined
     }
     const held = { organizationId: actor.organizationId, ms: MAX_WAIT_MS }
-    const deadline = Date.now() + MAX_WAIT_MS
+    const deadline = performance.now() + MAX_WAIT_MS
     const { place, pieces } = await whileHeld(ctx, streams, held, async (signal) => {
       const place = await open()
       const pieces: Piece[] = []
@@ -95,7 +95,7 @@ function answerWhole(ctx: Context, pieces: Piece[], head: Head, deadline: number
   const last = pieces.at(-1)
   if (last?.type === 'finish') return reply(200, { ...inOne(pieces, head), object: 'chat.completion' as const })
   if (last?.type !== 'error') {
-    if (Date.now() >= deadline) throw conflict('The answer takes longer than a request may; the turn goes on')
+    if (performance.now() >= deadline) throw conflict('The answer takes longer than a request may; the turn goes on')
     throw new RequestError(503, 'The service cannot wait for the answer any longer; try again', { 'Retry-After': '1' })
   }
   ctx.status = 400

@@ -41,8 +41,8 @@ const LEASED = Prisma.sql`
  */
 export async function syncClock(deps: Deps, scheduleId: string): Promise<void> {
   try {
-    const until = Date.now() + WAIT_MS
-    while (!(await syncOnce(deps, scheduleId)) && (await isDue(deps, scheduleId)) && Date.now() < until) {
+    const until = performance.now() + WAIT_MS
+    while (!(await syncOnce(deps, scheduleId)) && (await isDue(deps, scheduleId)) && performance.now() < until) {
       await sleep(POLL_MS)
     }
   } catch (error) {

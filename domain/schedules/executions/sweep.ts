@@ -19,7 +19,7 @@ const RUNNING_GRACE_MS = 10_000
  * that a busy worker is not asked every time. Returns how many were lost.
  */
 export async function startLostExecutions(deps: Deps, swept: Map<string, number>, { graceMs, limit } = LIMITS) {
-  const now = Date.now()
+  const now = performance.now()
   for (const [id, at] of swept) if (now - at > REPEAT_MS) swept.delete(id)
   const lost = await deps.db.$queryRaw<StartedExecution[]>`
     SELECT e.id AS "executionId", e.schedule_id AS "scheduleId", e.organization_id AS "organizationId",

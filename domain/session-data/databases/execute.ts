@@ -23,12 +23,12 @@ export async function executeScript(
   name: string,
   script: Statement,
 ): Promise<ExecuteResult> {
-  const until = Date.now() + RETRY_LIMIT_MS
+  const until = performance.now() + RETRY_LIMIT_MS
   try {
     for (;;) {
       const ran = await runOnce(deps, scope, name, script)
       const mayPass = ran.outcome === 'conflict' || ran.outcome === 'gone'
-      if (!mayPass || Date.now() > until) return resultOf(ran)
+      if (!mayPass || performance.now() > until) return resultOf(ran)
     }
   } catch (error) {
     if (error instanceof Repeated) return error.result

@@ -82,7 +82,7 @@ export async function putDatabaseFile(
 /** Stores the pages, replacing the database. Returns whether it is new. */
 async function storePages(deps: Deps, scope: SessionScope, name: string, pages: Pages): Promise<boolean> {
   const { organizationId, sessionId, signal } = scope
-  for (const until = Date.now() + RETRY_LIMIT_MS; Date.now() < until; ) {
+  for (const until = performance.now() + RETRY_LIMIT_MS; performance.now() < until; ) {
     const found = await findDatabase(deps, scope, name)
     const database = { databaseId: found?.id ?? newUuid(), version: found?.version ?? 0 }
     const made = { name: found === null ? name : undefined, maxCount: MAX_DATABASES }

@@ -16,7 +16,7 @@ type Run = { until: number; signal: AbortSignal }
  * on. Throws the signal's reason when it aborts.
  */
 export async function deleteUnusedContents(deps: Deps, signal: AbortSignal): Promise<void> {
-  const run = { until: Date.now() + RUN_MS, signal }
+  const run = { until: performance.now() + RUN_MS, signal }
   const [begun] = await deps.db.$queryRaw<{ at: string }[]>`SELECT clock_timestamp()::text AS at`
   const read = () => deps.db.$queryRaw<{ id: string; notedAt: string }[]>`
     SELECT space_id::text AS id, noted_at::text AS "notedAt" FROM file_spaces_due
@@ -40,7 +40,7 @@ async function sweepSpace(deps: Deps, space: string, run: Run): Promise<boolean>
     const fields = { space: toId('session', space), err: (error as Error).message }
     warnRarely(deps.log, fields, 'unused contents of files not deleted; a later run will retry')
     await deps.db.$executeRaw`UPDATE file_spaces_due SET noted_at = clock_timestamp() WHERE space_id = ${space}::uuid`
-    return Date.now() < run.until
+    return performance.now() < run.until
   }
 }
 
@@ -67,7 +67,7 @@ async function deleteUnused({ db }: Deps, space: string, { until, signal }: Run)
     const contents = (await find()).map(({ id }) => id)
     do {
       signal.throwIfAborted()
-      if (Date.now() > until) return false
+      if (performance.now() > until) return false
     } while ((await remove(contents)) === BATCH)
     if (contents.length < CONTENTS) return true
   }

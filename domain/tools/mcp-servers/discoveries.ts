@@ -46,12 +46,12 @@ export function createDiscoveries(ownerOf: Owners['ownerOf'], waits: Waits = WAI
 
   const keyOf = ({ organizationId, id }: Server) => `${organizationId}/${id}`
   const noteRefusal = (key: string) => {
-    const now = Date.now()
+    const now = performance.now()
     for (const [other, at] of refusals) if (at + REFUSED_MS <= now) refusals.delete(other)
     refusals.delete(key)
     refusals.set(key, now)
   }
-  const isRefused = (key: string) => (refusals.get(key) ?? Number.NEGATIVE_INFINITY) + REFUSED_MS > Date.now()
+  const isRefused = (key: string) => (refusals.get(key) ?? Number.NEGATIVE_INFINITY) + REFUSED_MS > performance.now()
 
   const inSlot = async (server: Server, signal: AbortSignal, work: (signal: AbortSignal) => Promise<boolean>) => {
     const owner = await ownerOf(server.organizationId)
@@ -87,13 +87,14 @@ export function createDiscoveries(ownerOf: Owners['ownerOf'], waits: Waits = WAI
           if (running.get(key)?.stop === stop) running.delete(key)
         })
       unfinished.add(ended)
-      running.set(key, { revision, startedAt: Date.now(), stop, ended })
+      running.set(key, { revision, startedAt: performance.now(), stop, ended })
       return ended
     },
     patienceMs: (server, isKnown) => {
       const key = keyOf(server)
       const current = running.get(key)
-      const ranMs = current === undefined || current.revision < server.revision ? 0 : Date.now() - current.startedAt
+      const ranMs =
+        current === undefined || current.revision < server.revision ? 0 : performance.now() - current.startedAt
       return Math.max((isKnown || isRefused(key) ? waits.knownMs : waits.firstMs) - ranMs, 0)
     },
     close: async () => {

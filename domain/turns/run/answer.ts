@@ -1,5 +1,6 @@
 import type { TokenUsage } from '../../../contract/kit/common.ts'
 import type { Message } from '../../../contract/messages.ts'
+import { elapsedMs } from '../../../lib/elapsed-ms.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
 import { loadImages } from '../../conversation/images.ts'
@@ -80,7 +81,7 @@ export async function streamAnswer(
   }
   try {
     for await (const part of modelParts(call, broken.signal)) {
-      answer.firstPartMs ??= Date.now() - call.startedAt
+      answer.firstPartMs ??= elapsedMs(call.startedAt)
       if (part.type === 'text' && answer.text === '' && answer.thinking !== '') {
         const rest = await endThinking()
         if (rest.length > 0) await write(rest)

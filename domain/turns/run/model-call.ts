@@ -24,5 +24,6 @@ export type ModelCall = {
   attempt: Attempt
   /** Aborts when the attempt's own does, and when the turn is ended elsewhere. */
   signal: AbortSignal
+  /** Time of `performance.now()`. */
   startedAt: number
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { EventData } from '../../../contract/events.ts'
 import { canonicalJson } from '../../../lib/canonical-json.ts'
+import { elapsedMs } from '../../../lib/elapsed-ms.ts'
 import { truncate } from '../../../lib/truncate.ts'
 import { withoutImages } from '../../conversation/read.ts'
 import type { NewEvent } from '../../events/log/append.ts'
@@ -71,7 +72,7 @@ export function generationEvent(call: ModelCall, answer: PricedAnswer | { error:
         provider: model.provider.type,
         ...parametersOf(call),
         success,
-        duration_ms: Date.now() - call.startedAt,
+        duration_ms: elapsedMs(call.startedAt),
         ...(failures > 0 ? { retry: { attempts: failures, total_wait_ms: waitedMs } } : {}),
         ...(modelInput.compaction === undefined ? {} : { compaction: modelInput.compaction }),
         ...(success ? outcome(answer) : { error: answer.error }),
@@ -109,7 +110,7 @@ export const callFailedEvents = (call: ModelCall, error: string): NewEvent[] => 
       has_tool_calls: false,
       tool_call_count: 0,
       error,
-      duration_ms: Date.now() - call.startedAt,
+      duration_ms: elapsedMs(call.startedAt),
     },
   },
 ]
@@ -163,7 +164,7 @@ export function answerEvents(call: ModelCall, answer: RedactedAnswer, problem?: 
         has_tool_calls: answer.toolCalls.length > 0,
         tool_call_count: answer.toolCalls.length,
         text_preview: truncate(answer.text),
-        duration_ms: Date.now() - call.startedAt,
+        duration_ms: elapsedMs(call.startedAt),
         usage: answer.usage,
       },
     },

@@ -77,7 +77,7 @@ export async function reason(deps: Deps, turn: TurnPlace, iteration: number, att
   const reasoned = await whileTurnRuns(deps, turn, attempt, async ({ signal }) => {
     const contextTokens = profile?.limits?.context ?? CONTEXT_TOKENS
     const modelInput = buildModelInput({ ...context, systemPrompt, contextTokens })
-    const place = { step, iteration, execId: newUuid(), attempt, signal, startedAt: Date.now() }
+    const place = { step, iteration, execId: newUuid(), attempt, signal, startedAt: performance.now() }
     const maxOutputTokens = outputTokensFor(context)
     const call = { deps, context, model, profile, ask, systemPrompt, modelInput, maxOutputTokens, ...place }
     const budget = await spend({ call, before: () => eventsBefore(call) })

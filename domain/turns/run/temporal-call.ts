@@ -85,9 +85,9 @@ async function hasPollerSoon(
   { taskQueue, scheduleToStartMs }: TemporalTarget,
   signal: AbortSignal,
 ): Promise<boolean> {
-  for (const until = Date.now() + scheduleToStartMs; ; ) {
+  for (const until = performance.now() + scheduleToStartMs; ; ) {
     if (await workflows.hasPoller(taskQueue)) return true
-    if (Date.now() > until) return false
+    if (performance.now() > until) return false
     await sleep(POLLER_PAUSE_MS, signal)
     signal.throwIfAborted()
   }

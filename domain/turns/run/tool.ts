@@ -1,4 +1,5 @@
 import type { ToolPolicy } from '../../../contract/tools.ts'
+import { elapsedMs } from '../../../lib/elapsed-ms.ts'
 import { withoutSmuggled } from '../../../lib/hidden-text.ts'
 import { storableJson, storableText } from '../../../lib/postgres-text.ts'
 import { sleep } from '../../../lib/sleep.ts'
@@ -69,7 +70,7 @@ export async function runTool(
     const live = { fence: attempt.fence, signal }
     const step = callStep(iteration, call.id)
     const execId = newUuid()
-    const startedAt = Date.now()
+    const startedAt = performance.now()
     // Before the claim: while they cannot be read, the tool has not run.
     const hidden = call.secret && (await readArguments(deps, turn.sessionId, call.secret))
     const child = await chooseChild(deps, { ...turn, step }, call, children)
@@ -90,7 +91,7 @@ export async function runTool(
       await recordResult(deps, turn, step, live, result)
       return { outcome: 'asked' }
     }
-    const completed = callCompleted(iteration, execId, call, { ...result, durationMs: Date.now() - startedAt })
+    const completed = callCompleted(iteration, execId, call, { ...result, durationMs: elapsedMs(startedAt) })
     const { id } = call
     const place = { ...turn, iteration, kind: 'result' } as const
     const recorded = withSecrets(deps, place, completed, [{ id, hidden: result.hidden }])
@@ -105,12 +106,12 @@ export async function runTool(
  * again. A repeated event is recorded once.
  */
 async function recordResult(deps: Deps, turn: TurnPlace, step: string, attempt: Attempt, result: NewEvent) {
-  const until = Date.now() + RECORD_LIMIT_MS
+  const until = performance.now() + RECORD_LIMIT_MS
   for (;;) {
     try {
       return await appendAs(deps, turn, step, attempt, [result])
     } catch (error) {
-      if (error instanceof RightLost || attempt.signal.aborted || Date.now() > until) throw error
+      if (error instanceof RightLost || attempt.signal.aborted || performance.now() > until) throw error
       warnRarely(deps.log, { err: error, turn: toId('turn', turn.turnId) }, 'tool result not recorded; retrying')
       await sleep(RECORD_PAUSE_MS, attempt.signal)
     }

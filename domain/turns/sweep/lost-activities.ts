@@ -98,7 +98,7 @@ export async function releaseUnclaimedActivities(
   asked: Map<string, number>,
   own: OwnActivities,
 ): Promise<number> {
-  const now = Date.now()
+  const now = performance.now()
   const turns = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT t.id FROM turns t
     WHERE (${own.mayBeLost()} OR (

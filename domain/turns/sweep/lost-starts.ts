@@ -19,7 +19,7 @@ export async function startLostTurns(
   swept: Map<string, number>,
   { graceMs, repeatMs, limit }: Sweep = DEFAULT_SWEEP,
 ): Promise<number> {
-  const now = Date.now()
+  const now = performance.now()
   for (const [id, at] of swept) if (now - at > repeatMs) swept.delete(id)
   const heads = await deps.db.$queryRaw<StartedTurn[]>`
     SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", s.agent_id AS "agentId"

@@ -51,7 +51,7 @@ const STARTS_ITSELF_MS = 60_000
  * workflow, because their process could not start it or died before. `compared` keeps the time of each turn's comparison.
  */
 export async function startLostEarlyTurns(deps: Deps, compared: Map<string, number>): Promise<number> {
-  const now = Date.now()
+  const now = performance.now()
   for (const [id, at] of compared) if (now - at > EARLY_REPEAT_MS) compared.delete(id)
   const turns = await deps.db.$queryRaw<Begun[]>`
     SELECT t.id AS "turnId", t.session_id AS "sessionId", t.organization_id AS "organizationId", t.iterations,

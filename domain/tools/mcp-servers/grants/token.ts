@@ -87,19 +87,23 @@ async function refresh(
   signal: AbortSignal,
 ): Promise<HeldToken | undefined> {
   const key = keyOf(row, before.holderId)
-  for (const until = Date.now() + LEASE_MS; Date.now() < until; ) {
+  for (const until = performance.now() + LEASE_MS; performance.now() < until; ) {
     signal.throwIfAborted()
-    const isFree = { OR: [{ refreshingUntil: null }, { refreshingUntil: { lt: new Date() } }] }
-    const { count } = await deps.db.mcpGrant.updateMany({
-      where: { ...key, revision: before.revision, tokens: { not: null }, ...isFree },
-      data: { refreshingUntil: new Date(Date.now() + LEASE_MS) },
-    })
-    if (count === 1) return spend(deps, row, before)
+    if (await take(deps, key, before.revision)) return spend(deps, row, before)
     const now = await find(deps, key)
     if (now === null || now.revision !== before.revision || now.tokens === null) return held(deps, row, now)
     await sleep(PAUSE_MS, signal)
   }
   return held(deps, row, before)
+}
+
+/** Takes the right to spend a refresh token, by the database's clock: processes disagree about the time. */
+async function take({ db }: Deps, { organizationId, serverId, holderId }: GrantKey, revision: number) {
+  const count = await db.$executeRaw`
+    UPDATE mcp_grants SET refreshing_until = now() + make_interval(secs => ${LEASE_MS / 1000})
+    WHERE organization_id = ${organizationId}::uuid AND server_id = ${serverId}::uuid AND holder_id = ${holderId}::uuid
+      AND revision = ${revision} AND tokens IS NOT NULL AND (refreshing_until IS NULL OR refreshing_until < now())`
+  return count === 1
 }
 
 /** Not ended by a signal: the answer of the server must not be lost. */
