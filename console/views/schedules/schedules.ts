@@ -132,12 +132,12 @@ async function trigger({ id, name }: ScheduleResponse): Promise<void> {
       // It is recorded a moment later.
       if (!isNotFound(error)) throw error
     })
-    if (run?.status === 'failed' || run?.status === 'skipped')
-      throw new Error(run.error ?? `The run was ${run.status}.`)
     if (run?.session_id && run.turn_id) {
       const href = link('sessions', run.session_id, 'turns', run.turn_id)
       return notify(`“${name}” was triggered.`, { text: 'Open the run', href })
     }
+    if (run?.status === 'failed' || run?.status === 'skipped')
+      throw new Error(run.error ?? `The run was ${run.status}.`)
     if (run?.status === 'completed') break
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }
