@@ -19,6 +19,7 @@ import { formatUsage, readChildren, readEnded, readFileUsages } from '../test/ru
 import {
   type Counts,
   formatCounts,
+  formatFailures,
   formatSlowest,
   readAssertions,
   readCounts,
@@ -171,6 +172,8 @@ async function readResults(exitCode: number): Promise<Counts> {
   const report = await readReport(resultFile)
   print(formatSlowest(readFileTimes(report), ROOT))
   print(`${readAssertions(report)} assertions`)
+  const failures = formatFailures(report, ROOT)
+  if (failures !== '') print(failures)
   return readCounts(report, exitCode)
 }
 

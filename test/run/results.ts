@@ -47,6 +47,23 @@ export function readCounts(report: Report, exitCode: number): Counts {
   }
 }
 
+const SHOWN_FAILURES = 20
+
+/** Formats the name of each failed test with the first line of its error, and of each file that could not be run. */
+export function formatFailures(report: Report, root: string): string {
+  const line = (file: unknown, name: string, message: unknown) =>
+    `failed: ${String(file).replace(root, '')} ${name}: ${String(message).trim().split('\n', 1)[0]}`
+  const failures = readList(report, 'testResults').flatMap((file) => {
+    const failed = readList(file, 'assertionResults').filter((test) => read(test, 'status') === 'failed')
+    if (failed.length === 0 && read(file, 'status') === 'failed')
+      return [line(read(file, 'name'), '', read(file, 'message'))]
+    return failed.map((test) =>
+      line(read(file, 'name'), String(read(test, 'fullName')), readList(test, 'failureMessages')[0]),
+    )
+  })
+  return failures.slice(0, SHOWN_FAILURES).join('\n')
+}
+
 /** Returns the number of assertions that the tests have made. */
 export const readAssertions = (report: Report): number =>
   readList(report, 'testResults')
