@@ -7,8 +7,10 @@ import type { Failed, Passed, Proof } from './prove.ts'
 
 /** Number of the first history that found a planted bug, and how it replays. Undefined: none did. */
 export type Found = { after: number; failed?: Failed | undefined }
-/** Results of the parts of a proof. `found` is by the number of the bug. */
-export type Results = { quiet: Proof; disturbed: Proof; found: Record<number, Found> }
+/** Number of parts of the histories with faults. */
+export const PARTS = 4
+/** Results of the parts of a proof. `disturbed` is by the number of the part, `found` by the bug's. */
+export type Results = { quiet: Proof; disturbed: Record<number, Proof>; found: Record<number, Found> }
 /** `seeds`: one for each world. */
 type Title = { seeds: number[]; release: string; date: string }
 
@@ -16,7 +18,8 @@ type Title = { seeds: number[]; release: string; date: string }
 export async function keep(file: string, results: Partial<Results>): Promise<Partial<Results>> {
   const text = await readFile(file, 'utf8').catch(() => '{}')
   const kept: Partial<Results> = JSON.parse(text)
-  const all = { ...kept, ...results, found: { ...kept.found, ...results.found } }
+  const disturbed = { ...kept.disturbed, ...results.disturbed }
+  const all = { ...kept, ...results, disturbed, found: { ...kept.found, ...results.found } }
   await mkdir(path.dirname(file), { recursive: true })
   await writeFile(file, JSON.stringify(all))
   return all
@@ -24,13 +27,21 @@ export async function keep(file: string, results: Partial<Results>): Promise<Par
 
 export const isComplete = (results: Partial<Results>): results is Results =>
   results.quiet !== undefined &&
-  results.disturbed !== undefined &&
+  Array.from({ length: PARTS }, (_, index) => results.disturbed?.[index + 1]).every((part) => part !== undefined) &&
   BUGS.every((_, index) => results.found?.[index + 1] !== undefined)
 
 const sum = (numbers: number[]): number => numbers.reduce((total, one) => total + one, 0)
 
+/** Joins proofs of parts. */
+export const inOne = (proofs: Proof[]): Proof => ({
+  passed: proofs.flatMap(({ passed }) => passed),
+  failed: proofs.flatMap(({ failed }) => failed),
+})
+
 /** Writes the results of a proof as a page. */
-export function formatReport({ quiet, disturbed, found }: Results, { seeds, release, date }: Title): string {
+export function formatReport(results: Results, { seeds, release, date }: Title): string {
+  const { quiet, found } = results
+  const disturbed = inOne(Object.values(results.disturbed))
   const bugs = BUGS.map((bug, index) => rowOfBug(bug, index + 1, found[index + 1]))
   return [
     '# Report of the proof',
@@ -99,11 +110,14 @@ function counted(names: readonly string[], passed: Passed[], of: 'kind' | 'point
 const timesOf = (name: string, passed: Passed[], of: 'kind' | 'point'): number =>
   passed.flatMap(({ happened }) => happened).filter((fault) => fault[of] === name).length
 
-/** Kinds of faults and points that no history had. */
-export const neverHappened = (passed: Passed[]): string[] => [
-  ...FAULT_KINDS.filter((kind) => timesOf(kind, passed, 'kind') === 0),
-  ...POINTS.filter((point) => timesOf(point, passed, 'point') === 0),
-]
+/** Returns the kinds of faults and the points that no history had. */
+export function neverHappened({ disturbed }: Results): string[] {
+  const { passed } = inOne(Object.values(disturbed))
+  return [
+    ...FAULT_KINDS.filter((kind) => timesOf(kind, passed, 'kind') === 0),
+    ...POINTS.filter((point) => timesOf(point, passed, 'point') === 0),
+  ]
+}
 
 function rowOfBug({ name }: Bug, number: number, { after, failed }: Found = { after: 0 }): string {
   const difference = failed?.error.split('\n').find((line) => /^[-+] /.test(line)) ?? failed?.error.split('\n')[0] ?? ''
