@@ -67,7 +67,7 @@ describe('a provider that answers', () => {
 
   it.concurrent.each([
     [1, /^local$/],
-    [600, /^local$/],
+    [600, /^local( reason)?$/],
     [1200, /^local( reason)?$/],
     [1300, /^local( reason)?$/],
     [1400, /^local( reason)?$/],
