@@ -26,7 +26,10 @@ const MAX_GROWTH = 1.1
 const MAX_MORE = 5
 const MAX_STORED_GROWTH = 1.2
 
-/** What is there after a minute. Sizes are in MB; `turns` ended in the minute, with their times in ms. */
+/** Tables that keep a row of each session that is deleted, on purpose. */
+const LEDGERS = "'audit_entries', 'usage_hours'"
+
+/** What is there after a minute. Sizes are in MB; `turns` ended in the minute, with their times in ms. `keptMb`: of ledgers. */
 type Minute = {
   minute: number
   turns: number
@@ -39,6 +42,7 @@ type Minute = {
   postgresMb: number
   connections: number
   storedMb: number
+  keptMb: number
   temporalMb: number
   temporalStoredMb: number
   redisMb: number
@@ -153,8 +157,10 @@ function openReader({ services, dataDir }: Ground, { processes }: Site) {
   return {
     read: async () => {
       const { rows } = await pool.query(`SELECT
-        (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace) AS stored,
-        (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS connections`)
+        sum(pg_total_relation_size(oid)) FILTER (WHERE relname NOT IN (${LEDGERS})) AS stored,
+        sum(pg_total_relation_size(oid)) FILTER (WHERE relname IN (${LEDGERS})) AS kept,
+        (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()) AS connections
+        FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace`)
       const [memory, clients] = [await redis.info('memory'), await redis.info('clients')]
       return {
         serviceMb: (await residentOf(service)) / 1e6,
@@ -162,6 +168,7 @@ function openReader({ services, dataDir }: Ground, { processes }: Site) {
         postgresMb: (await privateOf(postgres)) / 1e6,
         connections: Number(rows[0].connections),
         storedMb: Number(rows[0].stored) / 1e6,
+        keptMb: Number(rows[0].kept) / 1e6,
         temporalMb: (await residentOf(temporal)) / 1e6,
         temporalStoredMb: (await sizeOf(path.join(dataDir, 'temporal'))) / 1e6,
         redisMb: numberIn(memory, 'used_memory') / 1e6,
@@ -213,6 +220,7 @@ const COLUMNS = {
   postgresMb: 'Postgres, MB',
   connections: 'Connections',
   storedMb: 'Stored, MB',
+  keptMb: 'Ledgers, MB',
   temporalMb: 'Temporal, MB',
   temporalStoredMb: 'Stored, MB',
   redisMb: 'Redis, MB',
@@ -247,15 +255,16 @@ function judge(minutes: Minute[]): boolean {
     const isFlat = after <= before * MAX_GROWTH || after <= before + (isCounted(key) ? MAX_MORE : 0)
     return goal(isFlat, `${key}, last quarter, of the second: at most ${MAX_GROWTH}: ${(after / before).toFixed(2)}`)
   })
-  const ratio = perTurn(last, 'temporalStoredMb') / perTurn(second, 'temporalStoredMb')
+  // Temporal keeps closed workflows for a day, and ledgers are kept for longer.
+  const left = (['keptMb', 'temporalStoredMb'] as const).map((key) => {
+    const ratio = perTurn(last, key) / perTurn(second, key)
+    const limit = `at most ${MAX_STORED_GROWTH}: ${ratio.toFixed(2)}`
+    return goal(ratio <= MAX_STORED_GROWTH, `${key} that a turn leaves, last quarter, of the second: ${limit}`)
+  })
   const sum = (key: 'failed' | 'late') => minutes.reduce((total, one) => total + one[key], 0)
   return [
     ...flat,
-    // Temporal keeps closed workflows for a day.
-    goal(
-      ratio <= MAX_STORED_GROWTH,
-      `bytes that a turn leaves in Temporal, of the same: at most ${MAX_STORED_GROWTH}: ${ratio.toFixed(2)}`,
-    ),
+    ...left,
     goal(sum('failed') === 0, `no turn failed: ${sum('failed')}`),
     goal(sum('late') === 0, `no turn was late: ${sum('late')}`),
   ].every(Boolean)
