@@ -79,10 +79,6 @@ export const EFFECTS: Record<FaultKind, Effect> = {
   clock: moveClock,
   'full-disk': async ({ servers }) => {
     await servers.fill()
-    return async () => {
-      await servers.empty()
-      // It ends when it cannot write its log.
-      await servers.postgres.start()
-    }
+    return () => servers.empty()
   },
 }

@@ -92,7 +92,7 @@ export async function prove(
         if (error instanceof Broken) broken ??= error
         failedAt ??= Date.now()
         note(
-          `failed: ${String(error)}\n${inspect(one, { depth: 9, breakLength: 140 })}\n${JSON.stringify(world?.happened())}`,
+          `failed: ${String(error)}\n${inspect(one, { depth: 9, breakLength: 140 })}\n${JSON.stringify(world?.happened())}\n${world?.describe()}`,
         )
         throw error
       }

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import type { Service } from '../../dev/services/index.ts'
+import { waitFor } from '../support/http.ts'
 import { type PrivateService, privatePostgres, privateRedis, privateTemporal } from '../support/private-services.ts'
 import { familyOf, signal, startAgain } from '../support/storm-site.ts'
 import { mountDisk } from './disk.ts'
@@ -22,9 +23,12 @@ export type Servers = Record<'postgres' | 'redis' | 'temporal', Server> & {
   canFillDisk: boolean
   /** Leaves Postgres no room on its disk, and Redis no memory. */
   fill(): Promise<void>
+  /** Gives the room back, and has Postgres answer again. */
   empty(): Promise<void>
   close(): Promise<void>
 }
+
+const RECOVERY_MS = 30_000
 
 export async function startServers(): Promise<Servers> {
   const places = { postgres: privatePostgres(), redis: privateRedis(), temporal: privateTemporal() }
@@ -50,6 +54,15 @@ export async function startServers(): Promise<Servers> {
     },
     empty: async () => {
       await Promise.all([disk.empty(), askRedis('CONFIG', 'SET', 'maxmemory', '0')])
+      // It ends when it cannot write its log, and may be about to.
+      const answers = async () => {
+        await postgres.start()
+        return runSql(postgres.url, ['SELECT 1']).then(
+          () => true,
+          () => false,
+        )
+      }
+      await waitFor(answers, 'Postgres to answer', RECOVERY_MS)
     },
     close: async () => {
       await Promise.all([postgres, redis, temporal].map((server) => server.close()))
@@ -97,6 +110,8 @@ async function startServer(place: PrivateService<Service>, release = async () =>
 /** Runs SQL on a server. */
 export async function runSql(url: string, statements: string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url })
+  // A connection that breaks fails the statement, too.
+  client.on('error', () => {})
   await client.connect()
   try {
     for (const statement of statements) await client.query(statement)

@@ -26,6 +26,8 @@ export type Slot = {
   isFrozen: boolean
   /** Servers from which it is cut off. */
   cuts: Set<keyof Network>
+  /** Log of its process, or of the last one. */
+  lines: string[]
 }
 
 export type Role = {
@@ -126,19 +128,19 @@ function promote({ isClosing }: Running, { isHeldBack, slots }: Role): void {
 
 async function start(running: Running, slot: Slot): Promise<void> {
   slot.state = 'starting'
-  let lines: string[] = []
+  slot.lines = []
   const onStart = (child: ChildProcess) => {
     slot.process = child
     prioritize(child, constants.priority.PRIORITY_BELOW_NORMAL)
     child.once('exit', () => {
       Object.assign(slot, { process: undefined, state: 'down', isFrozen: false })
       if (running.isClosing || running.killed.has(child)) return
-      running.ended.push(`${slot.role.name}: ${lines.slice(-LAST_LINES).join('\n')}`)
+      running.ended.push(`${slot.role.name}: ${slot.lines.slice(-LAST_LINES).join('\n')}`)
       bringBack(running, slot.role)
     })
   }
   const started = await startSlot(slot, running.options, onStart)
-  lines = started.lines
+  slot.lines = started.lines
   if (slot.process !== undefined) prioritize(slot.process, constants.priority.PRIORITY_NORMAL)
   slot.state = 'spare'
   promote(running, slot.role)
@@ -221,7 +223,7 @@ async function createRole(
       redis: await startProxy(redis),
       temporal: await startProxy(temporal),
     }
-    role.slots.push({ role, number: 0, network, state: 'down', isFrozen: false, cuts: new Set() })
+    role.slots.push({ role, number: 0, network, state: 'down', isFrozen: false, cuts: new Set(), lines: [] })
   }
   return role
 }

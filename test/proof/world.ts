@@ -33,6 +33,8 @@ export type World = {
    * It begins anew when a worker is lost: each loss takes time to be noticed.
    */
   servedSince(): number
+  /** Tells how servers and processes are, with their last complaints, for a failure that does not come again. */
+  describe(): string
   close(): Promise<void>
 }
 
@@ -116,6 +118,7 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
     happened: engine.happened,
     canFillDisk: servers.canFillDisk,
     servedSince: () => (isServed(site, servers, engine) ? lastLoss(engine.happened()) : Number.POSITIVE_INFINITY),
+    describe: () => describe(site, servers),
     close: async () => {
       try {
         await engine.end()
@@ -124,6 +127,18 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
       }
     },
   }
+}
+
+const MAX_COMPLAINTS = 10
+
+function describe({ roles }: Site, { postgres, redis, temporal }: Servers): string {
+  const up = Object.entries({ postgres, redis, temporal }).map(([name, server]) => `${name}: ${server.isUp()}`)
+  const slots = roles.flatMap((role) => role.slots)
+  const states = slots.flatMap(({ number, role, state, isFrozen, cuts, lines }) => [
+    `${number}, ${role.name}: ${state}, frozen: ${isFrozen}, cut off: ${[...cuts]}`,
+    ...lines.filter((line) => /"level":"(warn|error|fatal)"/.test(line)).slice(-MAX_COMPLAINTS),
+  ])
+  return [`up: ${up.join(', ')}`, ...states].join('\n')
 }
 
 /**
