@@ -1,5 +1,6 @@
 import type { Context, Middleware } from 'koa'
 import type { Logger } from 'pino'
+import { elapsedMs } from '../../lib/elapsed-ms.ts'
 import { inLogContext } from '../../lib/log-context.ts'
 
 /** Whether a route is for probes, which come every few seconds and say nothing. */
@@ -15,7 +16,7 @@ export const logRequests =
     const startedAt = performance.now()
     ctx.res.once('close', () => {
       const described = describeRequest(ctx)
-      const fields = { ...described, ms: Math.round(performance.now() - startedAt), requestId: ctx.state.requestId }
+      const fields = { ...described, ms: elapsedMs(startedAt), requestId: ctx.state.requestId }
       const organization = withOrganization ? { organization: ctx.state.organization } : {}
       const level = ctx.status === 500 ? 'error' : isProbe(described.route) ? 'debug' : 'info'
       log[level]({ ...fields, ...organization }, 'request')

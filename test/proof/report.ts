@@ -27,7 +27,7 @@ export async function keep(file: string, results: Partial<Results>): Promise<Par
 
 export const isComplete = (results: Partial<Results>): results is Results =>
   results.quiet !== undefined &&
-  Array.from({ length: PARTS }, (_, index) => results.disturbed?.[index + 1]).every((part) => part !== undefined) &&
+  Object.keys(results.disturbed ?? {}).length === PARTS &&
   BUGS.every((_, index) => results.found?.[index + 1] !== undefined)
 
 const sum = (numbers: number[]): number => numbers.reduce((total, one) => total + one, 0)

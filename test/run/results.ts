@@ -48,6 +48,8 @@ export function readCounts(report: Report, exitCode: number): Counts {
 }
 
 const SHOWN_FAILURES = 20
+/** Jest's line before the error of a file that could not be run. */
+const HEADING = /^\s*●.*/
 
 /** Formats the name of each failed test with the first line of its error, and of each file that could not be run. */
 export function formatFailures(report: Report, root: string): string {
@@ -56,7 +58,7 @@ export function formatFailures(report: Report, root: string): string {
   const failures = readList(report, 'testResults').flatMap((file) => {
     const failed = readList(file, 'assertionResults').filter((test) => read(test, 'status') === 'failed')
     if (failed.length === 0 && read(file, 'status') === 'failed')
-      return [line(read(file, 'name'), '', read(file, 'message'))]
+      return [line(read(file, 'name'), '', String(read(file, 'message')).replace(HEADING, ''))]
     return failed.map((test) =>
       line(read(file, 'name'), String(read(test, 'fullName')), readList(test, 'failureMessages')[0]),
     )
