@@ -87,7 +87,9 @@ describePages('the list of sessions', () => {
     expect(await wordWidth()).toBeGreaterThan(10)
     await shown.expectAccessible()
     await page.setViewportSize({ width: 1280, height: 800 })
-    // Its message box has the focus, because it has no messages yet.
+    // The list went with the small window, and its keys come back with it.
+    await pane.locator('[aria-current]').getByText('Session 59').waitFor()
+    // The message box has the focus, because the session has no messages yet.
     await page.keyboard.press('Escape')
     await page.keyboard.press('j')
     await page.getByRole('heading', { name: 'Session 60', level: 1 }).waitFor()
