@@ -286,12 +286,13 @@ function proceed(session: Session, turn: Turn): void {
   reason(session, closeAct(session, turn))
 }
 
-/** Copies the history up to the turn that ended last, or before it if its message is edited. */
+/** Copies the turns that have ended like all before them; or, to edit the message of the turn that ended last, all before that. */
 function fork(state: State, session: Session, edit: Script | undefined): Answer {
   const last = session.ended.at(-1)
   const isEdit = edit !== undefined && last !== undefined
-  const kept = last === undefined ? 0 : last + (isEdit ? 0 : 1)
-  if (session.turns.slice(0, kept).some(({ at }) => at !== 'over')) return { status: 409, code: 'conflict' }
+  const ended = headOf(session)?.number ?? session.turns.length
+  if (isEdit && last > ended) return { status: 409, code: 'session_busy' }
+  const kept = isEdit ? last : ended
   const made = structuredClone({ ...session, turns: session.turns.slice(0, kept) })
   made.events = made.events.filter(({ turn }) => turn < kept)
   made.ended = made.ended.filter((turn) => turn < kept)
