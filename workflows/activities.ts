@@ -41,9 +41,12 @@ const CALL: ActivityOptions = {
  */
 const BEGIN: LocalActivityOptions = { startToCloseTimeout: '10 seconds', retry: { maximumAttempts: 1 } }
 
-/** Options for continuing a step in the process where it began: soon, and without retries there. */
+/**
+ * Options for continuing a step in the process where it began: soon, and without retries there. A process that has just died
+ * still counts as living, and nothing but the timeout gets the activity back from it.
+ */
 export const RESUME_IN_PROCESS = {
-  scheduleToStartTimeout: '2 seconds',
+  scheduleToStartTimeout: '1 second',
   // Long, because a process may wait for thousands of models. It notices itself if an activity does not come.
   heartbeatTimeout: '10 minutes',
   retry: { maximumAttempts: 1 },

@@ -89,8 +89,8 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
 
 /**
  * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
- * dead: of turns in this process's share whose model no living process asks. `releaseDeadProcesses` does the same for
- * turns that had a step in the dead process. After a silence of Temporal, it also does so for activities that were lost on their
+ * dead: of turns in this process's share whose model no living process asks, and of all turns abandoned here.
+ * `releaseDeadProcesses` does the same for turns that had a step in the dead process. After a silence of Temporal, it also does so for activities that were lost on their
  * way to this process. `asked` keeps the time at which each turn was asked about. Returns how many turns had such an activity.
  */
 export async function releaseUnclaimedActivities(
@@ -99,10 +99,12 @@ export async function releaseUnclaimedActivities(
   own: OwnActivities,
 ): Promise<number> {
   const now = performance.now()
+  const isAbandoned = Prisma.sql`t.id = ANY (${deps.attempts.abandoned()}::uuid[])`
   const turns = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT t.id FROM turns t
     WHERE (${own.mayBeLost()} OR (
-        EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)} AND ${inShareSql(deps, Prisma.sql`t.id`)}
+        EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)}
+        AND (${inShareSql(deps, Prisma.sql`t.id`)} OR ${isAbandoned})
       ))
       AND t.finished_at IS NULL AND t.status IN ('queued', 'active') AND t.admission IS DISTINCT FROM 'waits'
       AND t.created_at < now() - interval '1 second'
@@ -111,9 +113,10 @@ export async function releaseUnclaimedActivities(
       AND ${IS_NEXT}
       AND NOT EXISTS (
         SELECT FROM turn_steps s JOIN processes ON number = s.process
-        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (${LIVES} AND s.step LIKE 'reason:%' AND NOT EXISTS (
-          SELECT FROM events WHERE turn_id = t.id AND step = s.step AND type = 'reason.completed'
-        )))
+        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (
+          ${LIVES} AND s.step LIKE 'reason:%' AND NOT (s.process = ${deps.attempts.process}::bigint AND ${isAbandoned})
+          AND NOT EXISTS (SELECT FROM events WHERE turn_id = t.id AND step = s.step AND type = 'reason.completed')
+        ))
       )
     ORDER BY t.created_at LIMIT ${MAX_ASKED}`
   // Nobody is asked about again before everybody was.

@@ -29,7 +29,7 @@ async function postTurn(): Promise<TurnPlace> {
   return { organizationId: ANYBODY.organizationId, sessionId: toUuid(id), turnId: turnUuid }
 }
 
-type Run = { turnId: string; end: (reasoned: Reasoned) => void }
+type Run = { turnId: string; end: (reasoned: Reasoned) => void; fail: (error: Error) => void }
 
 /** A process that begins steps, claims them in the record, and ends them when it is told to. */
 function createProcess() {
@@ -42,7 +42,7 @@ function createProcess() {
         INSERT INTO turn_steps (turn_id, step, fence, claims, process)
         VALUES (${turnId}::uuid, 'reason:1', 1, 1, ${attempts.process}::bigint)`
       early?.claimed()
-      return new Promise((end) => runs.push({ turnId, end }))
+      return new Promise((end, fail) => runs.push({ turnId, end, fail }))
     },
     raise: async () => true,
     places: 5,
@@ -176,6 +176,28 @@ describe('a process that has died', () => {
     expect(living.released.toSorted()).toEqual([unbegun, between].map(({ turnId }) => toId('turn', turnId)).toSorted())
     await releaseUnclaimedActivities(living.deps, asked, own)
     expect(living.released).toHaveLength(2)
+  })
+
+  it('has activities taken from it whose steps a living process has claimed and cannot end', async () => {
+    const [dead, living, other] = [createProcess(), createProcess(), createProcess()]
+    const turns = await Promise.all(Array.from({ length: 4 }, postTurn))
+    for (const turn of turns) await living.begin(turn)
+    await waitFor(async () => living.runs.length === 4, 'the claims')
+    const createdAt = new Date(Date.now() - 5000)
+    await living.deps.db.turn.updateMany({ where: { finishedAt: null }, data: { status: 'active', createdAt } })
+    for (const { deps } of [living, other]) await renewLease(deps)
+    await die(dead.deps, 10)
+    lostProcess = dead.attempts.process
+    const look = ({ deps }: typeof living) =>
+      releaseUnclaimedActivities(deps, new Map(), { mayBeLost: () => false, isLost: () => false })
+    await look(living)
+    expect(living.released).toEqual([])
+    for (const { fail } of living.runs.slice(1)) fail(new Error('Connection terminated unexpectedly'))
+    await waitFor(async () => living.attempts.abandoned().length === 3, 'the attempts to be over')
+    for (const process of [living, other]) await look(process)
+    const left = living.runs.slice(1).map(({ turnId }) => toId('turn', turnId))
+    expect(living.released.toSorted()).toEqual(left.toSorted())
+    expect(other.released).toEqual([])
   })
 
   it('is left to the process that has taken it as long as that one says so', async () => {
