@@ -167,19 +167,24 @@ async function take(play: Play, state: State, command: Command): Promise<void> {
   const tries = play.repeated
   const given = await perform(play, before, command)
   const isKeyed = !['cancel', 'answer', 'delete'].includes(command.do)
-  const again = isKeyed || tries === play.repeated ? undefined : runAgain(state, command, expected)
+  const again = isKeyed || tries === play.repeated ? [] : runAgain(state, command, expected)
   expectAnswer(given, expected, again)
   await rest(play, state)
 }
 
-/** Returns the answer to a request that comes again after it was done. It names the same turn, and the same call, as before. */
-function runAgain(state: State, command: Command, { status }: Answer): Answer {
-  if (command.do === 'cancel' && status === 200) return { status, code: 'no_op' }
-  return run(structuredClone(state), command.do === 'answer' ? { ...command, call: Number.POSITIVE_INFINITY } : command)
+/**
+ * Returns what a request may be answered that comes again after it was done. It names the same turn, and the same call, as
+ * before. After a reply, the turn may still be on its way to the next calls that wait.
+ */
+function runAgain(state: State, command: Command, { status }: Answer): Answer[] {
+  if (command.do === 'cancel' && status === 200) return [{ status, code: 'no_op' }]
+  if (command.do !== 'answer') return [run(structuredClone(state), command)]
+  const again = run(structuredClone(state), { ...command, call: Number.POSITIVE_INFINITY })
+  return status === 200 ? [again, { status: 409, code: 'not_waiting' }] : [again]
 }
 
 /** A request without an Idempotency-Key that was sent again may be answered as the first one, or as if it came after it. */
-function expectAnswer(given: Answer, expected: Answer, again: Answer | undefined): void {
-  if (again !== undefined && given.status === again.status && given.code === again.code) return
+function expectAnswer(given: Answer, expected: Answer, again: Answer[]): void {
+  if (again.some(({ status, code }) => given.status === status && given.code === code)) return
   expect(given).toEqual(expected)
 }
