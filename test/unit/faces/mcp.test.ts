@@ -97,14 +97,14 @@ describe('progress', () => {
 
   it('is sent at once and then at intervals, the newest, and not after its end', async () => {
     const sent: [number, string][] = []
-    const progress = createProgress((...news) => sent.push(news), 20)
+    const progress = createProgress((...news) => sent.push(news), 200)
     for (const words of ['a', 'b', 'c']) progress.report(words)
     expect(sent).toEqual([[1, 'a']])
     while (sent.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
     expect(sent[1]).toEqual([3, 'c'])
     progress.report('d')
     progress.end()
-    await new Promise((resolve) => setTimeout(resolve, 40))
+    await new Promise((resolve) => setTimeout(resolve, 220))
     expect(sent).toHaveLength(2)
   })
 })
