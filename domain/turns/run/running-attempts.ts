@@ -140,11 +140,11 @@ export function createRunningAttempts({
       raise: (fences) => raise(turn, iteration, fences),
       onOver: (isRecorded) => {
         attempts.delete(key)
-        abandoned.delete(turn.turnId)
         if (!isRecorded) abandoned.set(turn.turnId, performance.now())
       },
     })
     attempts.set(key, attempt)
+    abandoned.delete(turn.turnId)
     return attempt
   }
   const addEarly = (turn: TurnPlace, iteration: number, leave: () => void, holdsStep: boolean): EarlyAttempt => {
