@@ -134,7 +134,8 @@ export const createActivities = (
         if (deps.attempts.isClosed()) throw ApplicationFailure.retryable('the worker stops', 'worker_stops')
         const leave = deps.attempts.occupy(await deps.owners.ownerOf(place(turn).organizationId))
         if (leave === undefined) throw waitsForPlace(placeRetryMs())
-        return reason(deps, place(turn), iteration, attempt).finally(leave)
+        const reasoned = reason(deps, place(turn), iteration, attempt)
+        return deps.attempts.abandoned.watch(place(turn).turnId, reasoned).finally(leave)
       }
       const reasoned = await heartbeats.during(take)
       if (reasoned.outcome === 'ended') await cancelWorkflow(deps, turn)

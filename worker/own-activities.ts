@@ -25,6 +25,7 @@ export function watchActivities(): WatchedActivities {
       execute: async (input, next) => {
         const activity = `${workflowExecution?.workflowId}/${activityId}/${attempt}`
         running.add(activity)
+        missed.delete(activity)
         try {
           return await next(input)
         } finally {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import {
   type Answer,
   type Command,
+  pendingOf,
   run,
   type Script,
   type Session,
@@ -167,20 +168,21 @@ async function take(play: Play, state: State, command: Command): Promise<void> {
   const tries = play.repeated
   const given = await perform(play, before, command)
   const isKeyed = !['cancel', 'answer', 'delete'].includes(command.do)
-  const again = isKeyed || tries === play.repeated ? [] : runAgain(state, command, expected)
+  const again = isKeyed || tries === play.repeated ? [] : runAgain(before, state, command, expected)
   expectAnswer(given, expected, again)
   await rest(play, state)
 }
 
 /**
- * Returns what a request may be answered that comes again after it was done. It names the same turn, and the same call, as
- * before. After a reply, the turn may still be on its way to the next calls that wait.
+ * Returns the answers allowed to a request that is repeated after it has taken effect. It names the same turn, and the same
+ * call, as before. After the last reply, the turn may still be on its way to its next calls.
  */
-function runAgain(state: State, command: Command, { status }: Answer): Answer[] {
+function runAgain(before: State, state: State, command: Command, { status }: Answer): Answer[] {
   if (command.do === 'cancel' && status === 200) return [{ status, code: 'no_op' }]
   if (command.do !== 'answer') return [run(structuredClone(state), command)]
   const again = run(structuredClone(state), { ...command, call: Number.POSITIVE_INFINITY })
-  return status === 200 ? [again, { status: 409, code: 'not_waiting' }] : [again]
+  const wasLast = status === 200 && pendingOf(before.sessions[command.session] as Session).length === 1
+  return wasLast ? [again, { status: 409, code: 'not_waiting' }] : [again]
 }
 
 /** A request without an Idempotency-Key that was sent again may be answered as the first one, or as if it came after it. */

@@ -286,7 +286,7 @@ function proceed(session: Session, turn: Turn): void {
   reason(session, closeAct(session, turn))
 }
 
-/** Copies the turns that have ended like all before them; or, to edit the message of the turn that ended last, all before that. */
+/** Copies all turns before the first unfinished one; if the turn that ended last is edited, all turns before that one. */
 function fork(state: State, session: Session, edit: Script | undefined): Answer {
   const last = session.ended.at(-1)
   const isEdit = edit !== undefined && last !== undefined

@@ -1,6 +1,7 @@
 import { hasEnded } from '../../../lib/process-place.ts'
 import { Prisma } from '../../../prisma/generated/client.ts'
 import type { Deps } from '../deps.ts'
+import { POLLS_MS } from './abandoned-turns.ts'
 
 /** Time for which a process counts as living after it was last seen. */
 export const LEASE_MS = 3000
@@ -18,8 +19,6 @@ const SETTLED_MS = 2500
 const TOGETHER_MS = 2000
 const SETTLED = Prisma.sql`(own.held_since IS NULL OR own.held_since < clock_timestamp() - make_interval(secs => ${SETTLED_MS / 1000}))`
 const TOGETHER = Prisma.sql`make_interval(secs => ${TOGETHER_MS / 1000})`
-/** Time for which the open polls of a vanished machine may still receive activities. */
-const POLLS_MS = 75_000
 /** Time for which the names of dead processes are kept, for the turns that others have taken over from them. */
 const NAMES_MS = 3_600_000
 

@@ -50,8 +50,8 @@ type Options = {
   run: (attempt: Attempt) => Promise<Reasoned>
   /** Raises the fence in the record; false when another attempt has taken the step. */
   raise: (fences: { from: number; to: number }) => Promise<boolean>
-  /** Called once, when the attempt is over, with whether the record has its outcome. */
-  onOver: (isRecorded: boolean) => void
+  /** Called once, when the attempt is over. */
+  onOver: () => void
 }
 
 /** Time in which an attempt's activity comes. Later, it may be lost. */
@@ -167,9 +167,8 @@ export class RunningAttempt implements Attempt {
   forget(): void {
     clearTimeout(this.#unattended)
     if (this.#state === 'over') return
-    const isRecorded = this.#state === 'recorded'
     this.#state = 'over'
-    this.#options.onOver(isRecorded)
+    this.#options.onOver()
   }
 
   #settle(state: 'recorded' | 'failed'): void {

@@ -1,4 +1,5 @@
 import type { TurnPlace } from '../turn-place.ts'
+import { type AbandonedTurns, createAbandonedTurns } from './abandoned-turns.ts'
 import { createAdmission } from './admission.ts'
 import { EarlyStart } from './early-start.ts'
 import { type Attempt, type KeepTimes, type Reasoned, RunningAttempt } from './running-attempt.ts'
@@ -48,11 +49,8 @@ export type RunningAttempts = {
   close(): void
   /** Turns of attempts whose expected activity has not come. Each is reported once in a while. */
   unattended(): string[]
-  /**
-   * Turns of attempts that have ended here lately without an outcome in the record, as without Postgres. Their steps are still
-   * this process's, and run nowhere unless an activity comes for them.
-   */
-  abandoned(): string[]
+  /** Watches attempts that activities make by themselves, too. */
+  readonly abandoned: AbandonedTurns
   /** Whether an attempt of the turn still expects its activity. */
   isUnattended(turnId: string): boolean
   /** True between `close` and the next worker. */
@@ -104,8 +102,6 @@ const BUSY_HAND_OVER_MS = 100
 const BUSY = 100
 const CROWDED = 250
 const KEEP_TIMES: KeepTimes = { unattendedMs: 120_000, recordedMs: 2000 }
-/** Time in which the activity of an abandoned step may be with a process that has just died. */
-const ABANDONED_MS = 75_000
 /** Range of process numbers: exact as JavaScript numbers, and large enough to be unique. */
 const PROCESS_NUMBERS = 2 ** 48
 
@@ -118,8 +114,7 @@ export function createRunningAttempts({
 }: Options): RunningAttempts {
   const keep = { ...KEEP_TIMES, ...times }
   const attempts = new Map<string, RunningAttempt>()
-  /** Times at which attempts at turns ended without an outcome in the record, the earliest first. */
-  const abandoned = new Map<string, number>()
+  const abandoned = createAbandonedTurns()
   const process = 1 + Math.floor(Math.random() * PROCESS_NUMBERS)
   const admission = createAdmission(places)
   const { isClosed, mayBeginEarly } = admission
@@ -132,19 +127,15 @@ export function createRunningAttempts({
       keep,
       run: async (attempt) => {
         try {
-          return await run(turn, iteration, attempt)
+          return await abandoned.watch(turn.turnId, run(turn, iteration, attempt))
         } finally {
           leave()
         }
       },
       raise: (fences) => raise(turn, iteration, fences),
-      onOver: (isRecorded) => {
-        attempts.delete(key)
-        if (!isRecorded) abandoned.set(turn.turnId, performance.now())
-      },
+      onOver: () => attempts.delete(key),
     })
     attempts.set(key, attempt)
-    abandoned.delete(turn.turnId)
     return attempt
   }
   const addEarly = (turn: TurnPlace, iteration: number, leave: () => void, holdsStep: boolean): EarlyAttempt => {
@@ -209,11 +200,7 @@ export function createRunningAttempts({
     isUnattended: (turnId) => [...attempts].some(([key, attempt]) => key.startsWith(turnId) && attempt.isUnattended()),
     unattended: () =>
       [...attempts].filter(([, attempt]) => attempt.takeLost()).map(([key]) => key.slice(0, key.indexOf('/'))),
-    abandoned: () => {
-      const now = performance.now()
-      for (const [turnId, at] of abandoned) if (now - at > ABANDONED_MS) abandoned.delete(turnId)
-      return [...abandoned.keys()]
-    },
+    abandoned,
     isClosed,
     close: () => {
       admission.close()

@@ -89,9 +89,9 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
 
 /**
  * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
- * dead: of turns in this process's share whose model no living process asks, and of all turns abandoned here.
- * `releaseDeadProcesses` does the same for turns that had a step in the dead process. After a silence of Temporal, it also does so for activities that were lost on their
- * way to this process. `asked` keeps the time at which each turn was asked about. Returns how many turns had such an activity.
+ * dead: of turns in this process's share whose model no living process asks, and of turns whose step this process has
+ * claimed and abandoned. `releaseDeadProcesses` does the same for turns that had a step in the dead process. After a silence
+ * of Temporal, it also does so for activities that were lost on their way to this process. `asked` keeps the time at which each turn was asked about. Returns how many turns had such an activity.
  */
 export async function releaseUnclaimedActivities(
   deps: Deps,
@@ -99,12 +99,17 @@ export async function releaseUnclaimedActivities(
   own: OwnActivities,
 ): Promise<number> {
   const now = performance.now()
-  const isAbandoned = Prisma.sql`t.id = ANY (${deps.attempts.abandoned()}::uuid[])`
+  const unended = Prisma.sql`s.step LIKE 'reason:%' AND NOT EXISTS (
+    SELECT FROM events WHERE turn_id = t.id AND step = s.step AND type = 'reason.completed'
+  )`
+  const isAbandoned = Prisma.sql`t.id = ANY (${deps.attempts.abandoned.list()}::uuid[])`
+  const isHere = Prisma.sql`s.process = ${deps.attempts.process}::bigint`
   const turns = await deps.db.$queryRaw<{ id: string }[]>`
     SELECT t.id FROM turns t
     WHERE (${own.mayBeLost()} OR (
-        EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)}
-        AND (${inShareSql(deps, Prisma.sql`t.id`)} OR ${isAbandoned})
+        EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)} AND (${inShareSql(deps, Prisma.sql`t.id`)}
+          -- Its claim keeps all others from asking.
+          OR (${isAbandoned} AND EXISTS (SELECT FROM turn_steps s WHERE s.turn_id = t.id AND ${isHere} AND ${unended})))
       ))
       AND t.finished_at IS NULL AND t.status IN ('queued', 'active') AND t.admission IS DISTINCT FROM 'waits'
       AND t.created_at < now() - interval '1 second'
@@ -113,10 +118,7 @@ export async function releaseUnclaimedActivities(
       AND ${IS_NEXT}
       AND NOT EXISTS (
         SELECT FROM turn_steps s JOIN processes ON number = s.process
-        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (
-          ${LIVES} AND s.step LIKE 'reason:%' AND NOT (s.process = ${deps.attempts.process}::bigint AND ${isAbandoned})
-          AND NOT EXISTS (SELECT FROM events WHERE turn_id = t.id AND step = s.step AND type = 'reason.completed')
-        ))
+        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (${LIVES} AND ${unended} AND NOT (${isHere} AND ${isAbandoned})))
       )
     ORDER BY t.created_at LIMIT ${MAX_ASKED}`
   // Nobody is asked about again before everybody was.
