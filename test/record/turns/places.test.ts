@@ -187,9 +187,8 @@ describe('a process that has died', () => {
       await waitFor(async () => living.runs.length === length + turns.length, 'the claims')
       return living.runs.slice(length)
     }
-    const post = (length: number) => Promise.all(Array.from({ length }, postTurn))
     // More than the share of one process is likely to have.
-    const broken = [...(await post(4)), ...(await post(4))]
+    const broken = await Promise.all(Array.from({ length: 8 }, postTurn))
     for (const turns of [broken.slice(0, 4), broken.slice(4)]) {
       for (const { fail } of await begin(turns)) fail(new Error('Connection terminated unexpectedly'))
       await waitFor(
@@ -197,15 +196,14 @@ describe('a process that has died', () => {
         'the ends',
       )
     }
-    await begin(await post(2))
+    await begin([await postTurn(), await postTurn()])
     await db.turn.updateMany({
       where: { finishedAt: null },
       data: { status: 'active', createdAt: new Date(Date.now() - 5000) },
     })
     // One attempt broke off before its claim, and the workflow of another has come back and found the claim.
     const [unclaimed, found] = broken as [TurnPlace, TurnPlace]
-    await db.turnStep.delete({ where: { turnId_step: { turnId: unclaimed.turnId, step: 'reason:1' } } })
-    await db.turnStep.delete({ where: { turnId_step: { turnId: found.turnId, step: 'reason:1' } } })
+    await db.turnStep.deleteMany({ where: { turnId: { in: [unclaimed.turnId, found.turnId] } } })
     const [again] = await begin([found])
     again?.end({ outcome: 'claimed_elsewhere' })
     for (const { deps } of [living, other]) await renewLease(deps)
