@@ -38,7 +38,10 @@ const ENDED_TURN_WAITS = 'ended-turn-waits'
  */
 const CANCEL_REQUEST_MS = 10 * 60_000
 
-/** Number of times that a step is sought in the living process where it has begun. Each takes a second, unless Postgres is away. */
+/**
+ * Number of times that a step is sought in the living process where it has begun. Each takes a second, unless Postgres is
+ * away.
+ */
 const MAX_RESUMES = 60
 /** Time after which a step that waits for a place begins without a notice of one. */
 const PLACE_MS = 10 * 60_000

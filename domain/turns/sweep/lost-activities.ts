@@ -91,7 +91,8 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
  * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
  * dead: of turns in this process's share whose model no living process asks, and of turns whose step this process has
  * claimed and abandoned. `releaseDeadProcesses` does the same for turns that had a step in the dead process. After a silence
- * of Temporal, it also does so for activities that were lost on their way to this process. `asked` keeps the time at which each turn was asked about. Returns how many turns had such an activity.
+ * of Temporal, it also does so for activities that were lost on their way to this process. `asked` keeps the time at which
+ * each turn was asked about. Returns how many turns had such an activity.
  */
 export async function releaseUnclaimedActivities(
   deps: Deps,
