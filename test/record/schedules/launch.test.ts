@@ -162,8 +162,10 @@ describe('a launch', () => {
   })
 
   it('comes before a change, also where Temporal has not been told of the schedule yet', async () => {
-    const { deps } = createDeps()
-    const schedule = await insertSchedule(deps, { clockDueAt: new Date(), launchedUntil: agoMs(EVERY_MS) })
+    const { deps, clock } = createDeps()
+    const dueAt = new Date()
+    clock.timesBetween = async (_id, after) => [dueAt].filter((time) => time > after)
+    const schedule = await insertSchedule(deps, { clockDueAt: dueAt, launchedUntil: agoMs(EVERY_MS) })
     await patchSchedule(deps, ANYBODY, asUuid(schedule.id), { enabled: false })
     expect(await executionsOf(schedule, deps)).toHaveLength(1)
     expect(await readAgain(schedule, deps)).toMatchObject({ enabled: false, clockDueAt: null, revision: 2 })
