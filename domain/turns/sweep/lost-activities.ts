@@ -91,8 +91,8 @@ async function release(deps: Deps, { id, kind }: RunHere, number: number): Promi
  * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
  * dead: of turns in this process's share whose model no living process asks, and of turns whose step this process has
  * claimed and abandoned. `releaseDeadProcesses` does the same for turns that had a step in the dead process. After a silence
- * of Temporal, it also does so for activities that were lost on their way to this process. `asked` keeps the time at which
- * each turn was asked about. Returns how many turns had such an activity.
+ * of Temporal, it also does so for activities that were lost on their way to this process, even if a dead one has the step.
+ * `asked` keeps the time at which each turn was asked about. Returns how many turns had such an activity.
  */
 export async function releaseUnclaimedActivities(
   deps: Deps,
@@ -105,8 +105,11 @@ export async function releaseUnclaimedActivities(
   )`
   const isAbandoned = Prisma.sql`t.id = ANY (${deps.attempts.abandoned.list()}::uuid[])`
   const isHere = Prisma.sql`s.process = ${deps.attempts.process}::bigint`
-  const turns = await deps.db.$queryRaw<{ id: string }[]>`
-    SELECT t.id FROM turns t
+  const isTaken = Prisma.sql`EXISTS (
+    SELECT FROM turn_steps s JOIN processes ON number = s.process WHERE s.turn_id = t.id AND ${NEWLY_DEAD}
+  )`
+  const turns = await deps.db.$queryRaw<{ id: string; isTaken: boolean }[]>`
+    SELECT t.id, ${isTaken} AS "isTaken" FROM turns t
     WHERE (${own.mayBeLost()} OR (
         EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)} AND (${inShareSql(deps, Prisma.sql`t.id`)}
           -- Its claim keeps all others from asking.
@@ -117,18 +120,19 @@ export async function releaseUnclaimedActivities(
       AND t.id <> ALL (${[...asked.keys()]}::uuid[])
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
       AND ${IS_NEXT}
+      AND (${own.mayBeLost()} OR NOT ${isTaken})
       AND NOT EXISTS (
         SELECT FROM turn_steps s JOIN processes ON number = s.process
-        WHERE s.turn_id = t.id AND (${NEWLY_DEAD} OR (${LIVES} AND ${unended} AND NOT (${isHere} AND ${isAbandoned})))
+        WHERE s.turn_id = t.id AND ${LIVES} AND ${unended} AND NOT (${isHere} AND ${isAbandoned})
       )
     ORDER BY t.created_at LIMIT ${MAX_ASKED}`
   // Nobody is asked about again before everybody was.
   if (turns.length < MAX_ASKED) for (const [id, at] of asked) if (now - at > ASK_AGAIN_MS) asked.delete(id)
   let released = 0
-  await atOnce(turns, AT_ONCE, async ({ id }) => {
+  await atOnce(turns, AT_ONCE, async ({ id, isTaken }) => {
     asked.set(id, now)
     const isLost = async (process: number, activity: string) =>
-      process === deps.attempts.process ? own.isLost(activity) : isDead(deps, process)
+      process === deps.attempts.process ? own.isLost(activity) : !isTaken && isDead(deps, process)
     if (await deps.workflows.releaseActivities(toId('turn', id), isLost)) released++
   })
   return released

@@ -165,7 +165,7 @@ describe('a process that has died', () => {
     // New, at a step of a living process, and left to `releaseDeadProcesses`.
     await createTurn([], 0)
     await createTurn([[ofLiving, 'reason:1']])
-    await createTurn([[ofDead, 'reason:1']])
+    const taken = await createTurn([[ofDead, 'reason:1']])
     await renewLease(living.deps)
     const asked = new Map<string, number>()
     const own = { mayBeLost: () => false, isLost: () => false }
@@ -176,6 +176,13 @@ describe('a process that has died', () => {
     expect(living.released.toSorted()).toEqual([unbegun, between].map(({ turnId }) => toId('turn', turnId)).toSorted())
     await releaseUnclaimedActivities(living.deps, asked, own)
     expect(living.released).toHaveLength(2)
+    // Temporal has given the next attempt to a poll of the living process, which never got it.
+    const silent = { mayBeLost: () => true, isLost: () => true }
+    await releaseUnclaimedActivities(living.deps, new Map(), silent)
+    expect(living.released).not.toContain(toId('turn', taken.turnId))
+    lostProcess = ofLiving
+    await releaseUnclaimedActivities(living.deps, new Map(), silent)
+    expect(living.released).toContain(toId('turn', taken.turnId))
   })
 
   it('has activities taken from it whose steps a living process has claimed and cannot end', async () => {
