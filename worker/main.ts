@@ -5,6 +5,7 @@ import { warnRarely } from '../lib/warn-rarely.ts'
 import { temporalSettings } from '../platform/temporal/connection.ts'
 import type { Platform } from '../platform/wiring/build.ts'
 import { type Role, run } from '../platform/wiring/run.ts'
+import { watchLatePolls } from './late-polls.ts'
 import { startWorker } from './worker.ts'
 
 /** Warning about the worker for steps in progress, which intentionally has no workflows. */
@@ -14,12 +15,14 @@ const MEANT = 'No workflows registered, not polling for workflow tasks'
 const RUN = /^(\[TMPRL\d+\]) \S+(?= )/
 
 export const workerRole: Role = async ({ deps, temporal, database, metrics }, config, log) => {
+  const polls = watchLatePolls()
   // `run` handles the signals, so that the worker stops after the API.
   Runtime.install({
     shutdownSignals: [],
     // Without this, the native half of the library would write to the console.
     telemetryOptions: { logging: { forward: {} }, ...(await temporalMetrics(metrics)) },
     logger: new DefaultLogger('WARN', ({ message, meta }) => {
+      polls.read(message, meta?.error)
       if (message !== MEANT) warnRarely(log, { err: undefined, ...meta }, message.replace(RUN, '$1'))
     }),
   })
@@ -29,6 +32,7 @@ export const workerRole: Role = async ({ deps, temporal, database, metrics }, co
     temporal: temporalSettings(config),
     taskQueue: config.TEMPORAL_TASK_QUEUE,
     database,
+    polls,
     onConnection: temporal.useWorkerConnection,
   })
 }

@@ -28,6 +28,7 @@ import { createActivities } from './activities.ts'
 import { bundleWorkflows, PAYLOAD_CONVERTER } from './bundle.ts'
 import { CALL_PLACES, createAllCalls } from './calls.ts'
 import { type Heartbeats, startHeartbeats } from './heartbeats.ts'
+import type { LatePolls } from './late-polls.ts'
 import { holdLease, type Lease } from './lease.ts'
 import { connectForLease, type LeaseConnection } from './lease-connection.ts'
 import { type WatchedActivities, watchActivities } from './own-activities.ts'
@@ -41,6 +42,8 @@ export type WorkerOptions = {
   buildId?: string
   /** False: nothing sends heartbeats while the event loop is blocked. Saves half a second where many workers start. */
   heartbeatThread?: boolean
+  /** Tells when the library's polls are late. Default: nobody looks. */
+  polls?: Pick<LatePolls, 'late'>
   /** Called with the connection on which the worker polls, undefined when it stops. Turns start eagerly on it. */
   onConnection?: (connection: NativeConnection | undefined) => void
 }
@@ -90,22 +93,25 @@ export function startWorker(deps: Deps, options: WorkerOptions): RunningWorker {
   }
 }
 
+/** Number of shifts that have ended and whose activities go on. */
+const OLD_SHIFTS = 3
+
 /**
- * Polls until stopped. Without Postgres, a process takes nothing, because it would only fail; what it runs goes on, and
- * ends when it polls no more for the second time.
+ * Polls until stopped. Without Postgres, a process takes nothing, because it would only fail; its activities go on until
+ * `OLD_SHIFTS` more shifts have ended.
  */
 async function work(deps: Deps, options: WorkerOptions, own: WatchedActivities, signal: AbortSignal): Promise<void> {
   const record = connectForLease(options.database, deps.attempts.process)
   const lease = holdLease(deps, record, own.noteSilence, signal)
   const everyShift = { deps, options, record, lease, own, calls: createAllCalls() }
-  /** The last shift, and the one before it. */
+  /** The last shift, and those before it. */
   let shifts: Shift[] = []
   while (!signal.aborted) {
     try {
       const shift = await beginShift(everyShift, signal)
       shifts[0]?.leave()
-      shifts[1]?.cutShort()
-      shifts = [shift, ...shifts.slice(0, 1)]
+      shifts[OLD_SHIFTS]?.cutShort()
+      shifts = [shift, ...shifts.slice(0, OLD_SHIFTS)]
       await shift.polling
     } catch (error) {
       warnRarely(deps.log, { err: (error as Error).message }, 'worker interrupted; it begins again')
@@ -125,7 +131,8 @@ const placeOf = ({ attempts: { process } }: Deps) => ({ process, identity: worke
  */
 type Shift = {
   /**
-   * Resolves when the workers take nothing new: they were stopped, or Postgres is away. Rejects when one has failed.
+   * Resolves when the workers take nothing new: they were stopped, Postgres is away, or the library asks Temporal for
+   * work too rarely, which another shift does not. Rejects when one has failed.
    * While Postgres is away, what others leave to this process is still taken, and fails at once.
    */
   polling: Promise<void>
@@ -240,7 +247,13 @@ function runWorkers(
     await close()
   })
   const lost = polling.then((how) => (how === 'lost' ? takeNothing() : ended))
-  return { polling: Promise.race([ended, lost]), ended, leave: () => shutDown(workers), cutShort: () => cut.abort() }
+  const late = options.polls?.late().then(takeNothing)
+  return {
+    polling: Promise.race([ended, lost, ...(late ? [late] : [])]),
+    ended,
+    leave: () => shutDown(workers),
+    cutShort: () => cut.abort(),
+  }
 }
 
 function shutDown(workers: Worker[]): void {

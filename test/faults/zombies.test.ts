@@ -224,6 +224,23 @@ describe('a worker that is cut off from Postgres', () => {
     }, 'Postgres'))
 })
 
+describe('a worker that is cut off from Temporal', () => {
+  it.concurrent('polls anew when it is back, instead of waiting for the library', () =>
+    withSite(async (site) => {
+      const { process, proxy } = site
+      const countOf = (what: RegExp) => process.lines.filter((line) => what.test(line)).length
+      proxy.cut()
+      await waitFor(async () => countOf(/poll_\w+ retried 6 times/) > 0, 'its polls to be late')
+      proxy.mend()
+      await waitFor(async () => countOf(/worker polls/) === 2, 'another shift')
+      const { id, turnId, stream } = await startTurn(site, [{ ...QUICK, tool_calls: callOne('echo') }, QUICK])
+      await stream.until((frame) => frame.event === 'session.idled')
+      stream.close()
+      expectSoundRecord(await listEvents(site.service.url, id))
+      expect(await retriesOf(site.service, turnId)).toEqual([])
+    }))
+})
+
 describe('Temporal', () => {
   it.concurrent('closes the connection of a process that is frozen', async () => {
     const { hostname, port } = new URL(`http://${process.env.TEMPORAL_ADDRESS}`)
