@@ -7,6 +7,7 @@ import type { Edit } from './edits.ts'
 import { createEngine, type Engine, type Happened } from './engine.ts'
 import type { PlannedFault } from './faults.ts'
 import { preparePlants } from './plants.ts'
+import { startRecorder } from './recorder.ts'
 import { runSql, type Servers, startServers } from './servers.ts'
 import { type Network, type Role, type Site, type Slot, startSite } from './site.ts'
 
@@ -33,7 +34,7 @@ export type World = {
    * It begins anew when a worker is lost: each loss takes time to be noticed.
    */
   servedSince(): number
-  /** Tells how servers and processes are, with their last complaints, for a failure that does not come again. */
+  /** Tells how servers, processes and turns are and were, with the last complaints, for a failure that does not come again. */
   describe(): string
   close(): Promise<void>
 }
@@ -105,10 +106,14 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
     onPoint: (slot, point) => engine.onPoint(slot, point),
   })
   engine.open({ site, servers, controls, clocks: CLOCKS })
+  const recorder = startRecorder(servers.postgres.url, servers.temporal.url)
   return {
     urls: site.roles.map(({ url }) => url),
     environment,
-    begin: async (plan) => engine.plan(plan),
+    begin: async (plan) => {
+      recorder.begin()
+      engine.plan(plan)
+    },
     heal: async () => {
       await engine.end()
       await Promise.all([servers.postgres.start(), servers.redis.start(), servers.temporal.start()])
@@ -118,11 +123,12 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
     happened: engine.happened,
     canFillDisk: servers.canFillDisk,
     servedSince: () => (isServed(site, servers, engine) ? lastLoss(engine.happened()) : Number.POSITIVE_INFINITY),
-    describe: () => describe(site, servers),
+    describe: () => [describe(site, servers), ...recorder.lines()].join('\n'),
     close: async () => {
       try {
         await engine.end()
       } finally {
+        await recorder.close()
         await site.close().finally(close)
       }
     },
