@@ -57,6 +57,8 @@ describePages('everywhere in the console', () => {
     await page.keyboard.press('Enter')
     await heading('Paint the wall').waitFor()
 
+    // Keys are the dialog's until it has closed.
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
     await heading('Paint the wall').focus()
     await page.keyboard.press('g')
     await page.keyboard.press('a')
