@@ -1,7 +1,7 @@
 /** Line of Temporal's library about a poll that has failed six times in a row. It is asked again only after 6 to 10 s. */
 const LATE = /^gRPC call poll_\w+ retried \d+ times/
 /** Failure by which Temporal asks for fewer polls. */
-const IS_WANTED = /\bResourceExhausted\b/
+const THROTTLED = /\bResourceExhausted\b/
 
 /** Notices that polls are made anew late, although Temporal may be back: the library doubles its pause after each failure. */
 export type LatePolls = {
@@ -15,7 +15,7 @@ export function watchLatePolls(): LatePolls {
   let next = Promise.withResolvers<void>()
   return {
     read: (message, failure) => {
-      if (!LATE.test(message) || IS_WANTED.test(String(failure))) return
+      if (!LATE.test(message) || THROTTLED.test(String(failure))) return
       next.resolve()
       next = Promise.withResolvers()
     },

@@ -231,7 +231,7 @@ function runWorkers(
   }
   const running = workers.map((worker) => worker.run())
   options.onConnection?.(connection)
-  const polling = lease.poll(connection, leaving.signal)
+  const leased = lease.poll(connection, leaving.signal)
   // A worker that fails waits for its activities before it says so.
   const watch = setInterval(() => {
     if (!leaving.signal.aborted && workers.some((worker) => worker.getState() !== 'RUNNING')) end()
@@ -243,17 +243,13 @@ function runWorkers(
     clearInterval(watch)
     signal.removeEventListener('abort', stop)
     takeNothing()
-    await polling
+    await leased
     await close()
   })
-  const lost = polling.then((how) => (how === 'lost' ? takeNothing() : ended))
-  const late = options.polls?.late().then(takeNothing)
-  return {
-    polling: Promise.race([ended, lost, ...(late ? [late] : [])]),
-    ended,
-    leave: () => shutDown(workers),
-    cutShort: () => cut.abort(),
-  }
+  const lost = leased.then((how) => (how === 'lost' ? takeNothing() : ended))
+  const late = options.polls?.late().then(takeNothing) ?? ended
+  const polling = Promise.race([ended, lost, late])
+  return { polling, ended, leave: () => shutDown(workers), cutShort: () => cut.abort() }
 }
 
 function shutDown(workers: Worker[]): void {

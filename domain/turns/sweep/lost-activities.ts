@@ -100,6 +100,7 @@ export async function releaseUnclaimedActivities(
   own: OwnActivities,
 ): Promise<number> {
   const now = performance.now()
+  const mayBeLost = own.mayBeLost()
   const unended = Prisma.sql`s.step LIKE 'reason:%' AND NOT EXISTS (
     SELECT FROM events WHERE turn_id = t.id AND step = s.step AND type = 'reason.completed'
   )`
@@ -110,7 +111,7 @@ export async function releaseUnclaimedActivities(
   )`
   const turns = await deps.db.$queryRaw<{ id: string; isTaken: boolean }[]>`
     SELECT t.id, ${isTaken} AS "isTaken" FROM turns t
-    WHERE (${own.mayBeLost()} OR (
+    WHERE (${mayBeLost} OR (
         EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)} AND (${inShareSql(deps, Prisma.sql`t.id`)}
           -- Its claim keeps all others from asking.
           OR (${isAbandoned} AND EXISTS (SELECT FROM turn_steps s WHERE s.turn_id = t.id AND ${isHere} AND ${unended})))
@@ -120,7 +121,7 @@ export async function releaseUnclaimedActivities(
       AND t.id <> ALL (${[...asked.keys()]}::uuid[])
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
       AND ${IS_NEXT}
-      AND (${own.mayBeLost()} OR NOT ${isTaken})
+      AND (${mayBeLost} OR NOT ${isTaken})
       AND NOT EXISTS (
         SELECT FROM turn_steps s JOIN processes ON number = s.process
         WHERE s.turn_id = t.id AND ${LIVES} AND ${unended} AND NOT (${isHere} AND ${isAbandoned})
