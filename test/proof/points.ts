@@ -53,6 +53,7 @@ const PLACES = {
   'retention.before': ['domain/upkeep/retention.ts', 'deleted.deltas += await deleteDeltas('],
   'retention.deleted': ['domain/upkeep/retention.ts', 'deleted.turns += await markTurns('],
   'launch.recorded': ['domain/schedules/clock/launch.ts', 'if (recorded !== undefined) return started('],
+  'execution.begins': ['domain/schedules/executions/execute.ts', 'const execution = await begin(deps, place)'],
   'execution.begun': ['domain/schedules/executions/execute.ts', 'const result = await runTarget('],
   'execution.ran': ['domain/schedules/executions/execute.ts', 'signal.throwIfAborted()'],
   'fork.copied': ['domain/forks/fork.ts', 'await copyTurns(db, id, history.turns)'],

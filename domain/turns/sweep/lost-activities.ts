@@ -17,9 +17,9 @@ import {
 import { IS_NEXT } from './is-next.ts'
 
 const AT_ONCE = 16
-/** Turns that one look for unclaimed activities asks Temporal about. */
+/** Turns and executions that one look for unclaimed activities asks Temporal about. */
 const MAX_ASKED = 50
-/** Time after which it asks about a turn again. */
+/** Time after which it asks about the same again. */
 const ASK_AGAIN_MS = 1500
 
 /**
@@ -33,7 +33,9 @@ export type OwnActivities = {
   isLost(activity: string): boolean
 }
 
-type RunHere = { id: string; kind: 'turn' | 'execution' }
+type Run = { id: string; kind: 'turn' | 'execution' }
+
+const workflowOf = ({ id, kind }: Run): string => (kind === 'turn' ? toId('turn', id) : id)
 
 /**
  * Reports to Temporal the activities that have died with their process. Missing heartbeats would report them too, but
@@ -54,7 +56,7 @@ export async function releaseDeadProcesses(deps: Deps): Promise<number> {
 }
 
 async function releaseDead(deps: Deps, number: number, onDone: () => void): Promise<number> {
-  const running = await deps.db.$queryRaw<RunHere[]>`
+  const running = await deps.db.$queryRaw<Run[]>`
     SELECT DISTINCT t.id, 'turn' AS kind FROM turns t JOIN turn_steps s ON s.turn_id = t.id AND s.process = ${number}::bigint
     WHERE t.finished_at IS NULL AND t.status <> 'waiting'
     UNION ALL
@@ -79,20 +81,20 @@ async function releaseDead(deps: Deps, number: number, onDone: () => void): Prom
   return running.length
 }
 
-async function release(deps: Deps, { id, kind }: RunHere, number: number): Promise<void> {
-  const workflowId = kind === 'turn' ? toId('turn', id) : id
+async function release(deps: Deps, run: Run, number: number): Promise<void> {
   // Temporal may have given its activities to others that have died before they claimed the step.
-  const isReleased = await deps.workflows.releaseActivities(workflowId, (process) => isDead(deps, process))
+  const isReleased = await deps.workflows.releaseActivities(workflowOf(run), (process) => isDead(deps, process))
   // Its attempt may have begun while the workflow waited for a place.
-  if (!isReleased && kind === 'turn') await deps.workflows.resumeTurn(id, `process ${number}`)
+  if (!isReleased && run.kind === 'turn') await deps.workflows.resumeTurn(run.id, `process ${number}`)
 }
 
 /**
  * Reports to Temporal activities that have died with a process before it claimed their steps, as long as one is newly
- * dead: of turns in this process's share whose model no living process asks, and of turns whose step this process has
- * claimed and abandoned. `releaseDeadProcesses` does the same for turns that had a step in the dead process. After a silence
- * of Temporal, it also does so for activities that were lost on their way to this process, even if a dead one has the step.
- * `asked` keeps the time at which each turn was asked about. Returns how many turns had such an activity.
+ * dead: in this process's share, of turns whose model no living process asks and of executions that none runs; and of
+ * turns whose step this process has claimed and abandoned. `releaseDeadProcesses` does the same for what the dead process
+ * had claimed. After a silence of Temporal, it also does so for activities that were lost on their way to this process,
+ * even if a dead one has the claim. `asked` keeps the time at which each turn and execution was asked about. Returns how
+ * many had such an activity.
  */
 export async function releaseUnclaimedActivities(
   deps: Deps,
@@ -101,42 +103,61 @@ export async function releaseUnclaimedActivities(
 ): Promise<number> {
   const now = performance.now()
   const mayBeLost = own.mayBeLost()
+  const found = await deps.db.$queryRaw<(Run & { isTaken: boolean })[]>`
+    SELECT id, kind, "isTaken" FROM (${unclaimedTurns(deps, mayBeLost)} UNION ALL ${unclaimedExecutions(deps, mayBeLost)}) AS run
+    WHERE created_at < now() - interval '1 second' AND id <> ALL (${[...asked.keys()]}::uuid[])
+      AND (${mayBeLost} OR NOT "isTaken")
+    ORDER BY created_at LIMIT ${MAX_ASKED}`
+  // Nobody is asked about again before everybody was.
+  if (found.length < MAX_ASKED) for (const [id, at] of asked) if (now - at > ASK_AGAIN_MS) asked.delete(id)
+  let released = 0
+  await atOnce(found, AT_ONCE, async ({ isTaken, ...run }) => {
+    asked.set(run.id, now)
+    const isLost = async (process: number, activity: string) =>
+      process === deps.attempts.process ? own.isLost(activity) : !isTaken && isDead(deps, process)
+    if (await deps.workflows.releaseActivities(workflowOf(run), isLost)) released++
+  })
+  return released
+}
+
+/** SQL for whether activities may be lost in what this process looks after: in everything, after a silence of Temporal. */
+const mayHaveLost = (deps: Deps, mayBeLost: boolean, isMine: Prisma.Sql): Prisma.Sql => Prisma.sql`
+  (${mayBeLost} OR (EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)} AND (${isMine})))`
+
+/** SQL for turns whose model no living process asks. `isTaken`: a newly dead process has a step. */
+function unclaimedTurns(deps: Deps, mayBeLost: boolean): Prisma.Sql {
   const unended = Prisma.sql`s.step LIKE 'reason:%' AND NOT EXISTS (
     SELECT FROM events WHERE turn_id = t.id AND step = s.step AND type = 'reason.completed'
   )`
   const isAbandoned = Prisma.sql`t.id = ANY (${deps.attempts.abandoned.list()}::uuid[])`
   const isHere = Prisma.sql`s.process = ${deps.attempts.process}::bigint`
-  const isTaken = Prisma.sql`EXISTS (
-    SELECT FROM turn_steps s JOIN processes ON number = s.process WHERE s.turn_id = t.id AND ${NEWLY_DEAD}
-  )`
-  const turns = await deps.db.$queryRaw<{ id: string; isTaken: boolean }[]>`
-    SELECT t.id, ${isTaken} AS "isTaken" FROM turns t
-    WHERE (${mayBeLost} OR (
-        EXISTS (SELECT FROM processes WHERE ${NEWLY_DEAD}) AND ${knowsOthersSql(deps)} AND (${inShareSql(deps, Prisma.sql`t.id`)}
-          -- Its claim keeps all others from asking.
-          OR (${isAbandoned} AND EXISTS (SELECT FROM turn_steps s WHERE s.turn_id = t.id AND ${isHere} AND ${unended})))
-      ))
+  // Its claim keeps all others from asking.
+  const isKept = Prisma.sql`${isAbandoned} AND EXISTS (SELECT FROM turn_steps s WHERE s.turn_id = t.id AND ${isHere} AND ${unended})`
+  return Prisma.sql`
+    SELECT t.id, 'turn' AS kind, t.created_at, EXISTS (
+        SELECT FROM turn_steps s JOIN processes ON number = s.process WHERE s.turn_id = t.id AND ${NEWLY_DEAD}
+      ) AS "isTaken"
+    FROM turns t
+    WHERE ${mayHaveLost(deps, mayBeLost, Prisma.sql`${inShareSql(deps, Prisma.sql`t.id`)} OR (${isKept})`)}
       AND t.finished_at IS NULL AND t.status IN ('queued', 'active') AND t.admission IS DISTINCT FROM 'waits'
-      AND t.created_at < now() - interval '1 second'
-      AND t.id <> ALL (${[...asked.keys()]}::uuid[])
       AND NOT EXISTS (SELECT FROM waiting_steps WHERE turn_id = t.id)
       AND ${IS_NEXT}
-      AND (${mayBeLost} OR NOT ${isTaken})
       AND NOT EXISTS (
         SELECT FROM turn_steps s JOIN processes ON number = s.process
         WHERE s.turn_id = t.id AND ${LIVES} AND ${unended} AND NOT (${isHere} AND ${isAbandoned})
-      )
-    ORDER BY t.created_at LIMIT ${MAX_ASKED}`
-  // Nobody is asked about again before everybody was.
-  if (turns.length < MAX_ASKED) for (const [id, at] of asked) if (now - at > ASK_AGAIN_MS) asked.delete(id)
-  let released = 0
-  await atOnce(turns, AT_ONCE, async ({ id, isTaken }) => {
-    asked.set(id, now)
-    const isLost = async (process: number, activity: string) =>
-      process === deps.attempts.process ? own.isLost(activity) : !isTaken && isDead(deps, process)
-    if (await deps.workflows.releaseActivities(toId('turn', id), isLost)) released++
-  })
-  return released
+      )`
+}
+
+/** The same for executions that no living process runs. Those with a turn wait for it, without a process. */
+const unclaimedExecutions = (deps: Deps, mayBeLost: boolean): Prisma.Sql => {
+  const runsIn = (isSo: Prisma.Sql) => Prisma.sql`EXISTS (
+    SELECT FROM processes WHERE number = e.process AND e.settled_attempt < e.attempts AND ${isSo})`
+  return Prisma.sql`
+    SELECT e.id, 'execution', e.created_at, ${runsIn(NEWLY_DEAD)}
+    FROM schedule_executions e
+    WHERE ${mayHaveLost(deps, mayBeLost, inShareSql(deps, Prisma.sql`e.id`))}
+      AND e.status IN ('pending', 'running') AND NOT ${runsIn(LIVES)}
+      AND NOT EXISTS (SELECT FROM turns WHERE id = e.id)`
 }
 
 /**

@@ -8,9 +8,11 @@ import { releaseDeadProcesses, releaseUnclaimedActivities } from '../../../domai
 import { startLostTurns } from '../../../domain/turns/sweep/lost-starts.ts'
 import type { TurnPlace } from '../../../domain/turns/turn-place.ts'
 import { processPlace } from '../../../lib/process-place.ts'
+import type { Prisma } from '../../../prisma/generated/client.ts'
 import { ANYBODY, append, postUnanswered, renewLease } from '../../support/by-hand.ts'
 import { createSession, waitFor } from '../../support/http.ts'
 import { toUuid } from '../../support/ids.ts'
+import { insertExecution, insertSchedule } from '../../support/schedule-rows.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
 /** Process in which Temporal believes the activities to run. */
@@ -113,6 +115,7 @@ describe('a process that has died', () => {
   beforeEach(async () => {
     const { db } = service.platform.deps
     await db.process.deleteMany()
+    await db.scheduleExecution.deleteMany()
     await db.turn.updateMany({ data: { status: 'cancelled', finishedAt: new Date() } })
   })
 
@@ -221,6 +224,35 @@ describe('a process that has died', () => {
     const ids = broken.map(({ turnId }) => toId('turn', turnId))
     expect([...living.released, ...other.released].toSorted()).toEqual(ids.toSorted())
     expect(living.released).toEqual(expect.arrayContaining(ids.slice(1)))
+  })
+
+  it('has activities taken from it of executions that it has not begun', async () => {
+    const [dead, living] = [createProcess(), createProcess()]
+    const [ofDead, ofLiving] = [dead, living].map(({ attempts }) => attempts.process) as [number, number]
+    const { id: scheduleId } = await insertSchedule(living.deps)
+    const createRun = (given: Partial<Prisma.ScheduleExecutionCreateManyInput>, secsAgo = 5) =>
+      insertExecution(living.deps, scheduleId, {
+        status: 'running',
+        createdAt: new Date(Date.now() - secsAgo * 1000),
+        ...given,
+      })
+    const unbegun = await createRun({ status: 'pending' })
+    const between = await createRun({ process: ofLiving, attempts: 1, settledAttempt: 1 })
+    // New, ended, at an attempt in a living process, and left to `releaseDeadProcesses`.
+    await createRun({ status: 'pending' }, 0)
+    await createRun({ status: 'completed', completedAt: new Date() })
+    await createRun({ process: ofLiving, attempts: 1 })
+    const taken = await createRun({ process: ofDead, attempts: 1 })
+    await renewLease(living.deps)
+    const asked = new Map<string, number>()
+    const own = { mayBeLost: () => false, isLost: () => false }
+    expect(await releaseUnclaimedActivities(living.deps, asked, own)).toBe(0)
+    await die(dead.deps, 10)
+    lostProcess = ofDead
+    await releaseUnclaimedActivities(living.deps, asked, own)
+    expect(living.released.toSorted()).toEqual([unbegun, between].toSorted())
+    await releaseDeadProcesses(living.deps)
+    expect(living.released).toEqual([...living.released.slice(0, 2), taken])
   })
 
   it('is left to the process that has taken it as long as that one says so', async () => {
