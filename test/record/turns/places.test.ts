@@ -15,6 +15,9 @@ import { toUuid } from '../../support/ids.ts'
 import { insertExecution, insertSchedule } from '../../support/schedule-rows.ts'
 import { startService, type TestService } from '../../support/service.ts'
 
+/** What a process knows of its own activities while Temporal answers. */
+const NONE_LOST = { mayBeLost: () => false, isLost: () => false }
+
 /** Process in which Temporal believes the activities to run. */
 let lostProcess = 0
 
@@ -171,13 +174,12 @@ describe('a process that has died', () => {
     const taken = await createTurn([[ofDead, 'reason:1']])
     await renewLease(living.deps)
     const asked = new Map<string, number>()
-    const own = { mayBeLost: () => false, isLost: () => false }
-    expect(await releaseUnclaimedActivities(living.deps, asked, own)).toBe(0)
+    expect(await releaseUnclaimedActivities(living.deps, asked, NONE_LOST)).toBe(0)
     await die(dead.deps, 10)
     lostProcess = ofDead
-    await releaseUnclaimedActivities(living.deps, asked, own)
+    await releaseUnclaimedActivities(living.deps, asked, NONE_LOST)
     expect(living.released.toSorted()).toEqual([unbegun, between].map(({ turnId }) => toId('turn', turnId)).toSorted())
-    await releaseUnclaimedActivities(living.deps, asked, own)
+    await releaseUnclaimedActivities(living.deps, asked, NONE_LOST)
     expect(living.released).toHaveLength(2)
     // Temporal has given the next attempt to a poll of the living process, which never got it.
     const silent = { mayBeLost: () => true, isLost: () => true }
@@ -219,8 +221,7 @@ describe('a process that has died', () => {
     for (const { deps } of [living, other]) await renewLease(deps)
     await die(dead.deps, 10)
     lostProcess = dead.attempts.process
-    for (const { deps } of [living, other])
-      await releaseUnclaimedActivities(deps, new Map(), { mayBeLost: () => false, isLost: () => false })
+    for (const { deps } of [living, other]) await releaseUnclaimedActivities(deps, new Map(), NONE_LOST)
     const ids = broken.map(({ turnId }) => toId('turn', turnId))
     expect([...living.released, ...other.released].toSorted()).toEqual(ids.toSorted())
     expect(living.released).toEqual(expect.arrayContaining(ids.slice(1)))
@@ -245,11 +246,10 @@ describe('a process that has died', () => {
     const taken = await createRun({ process: ofDead, attempts: 1 })
     await renewLease(living.deps)
     const asked = new Map<string, number>()
-    const own = { mayBeLost: () => false, isLost: () => false }
-    expect(await releaseUnclaimedActivities(living.deps, asked, own)).toBe(0)
+    expect(await releaseUnclaimedActivities(living.deps, asked, NONE_LOST)).toBe(0)
     await die(dead.deps, 10)
     lostProcess = ofDead
-    await releaseUnclaimedActivities(living.deps, asked, own)
+    await releaseUnclaimedActivities(living.deps, asked, NONE_LOST)
     expect(living.released.toSorted()).toEqual([unbegun, between].toSorted())
     await releaseDeadProcesses(living.deps)
     expect(living.released).toEqual([...living.released.slice(0, 2), taken])
