@@ -46,12 +46,18 @@ export const BUGS: Bug[] = [
     "IF v_status IN ('completed', 'failed', 'cancelled') THEN",
     'IF false THEN',
   ),
-  bug(
-    'a turn begins while an earlier one is unfinished',
-    RECORD,
-    "IF v_status = 'queued' AND p_turn_id IS DISTINCT FROM next_queued_turn(p_session_id) THEN",
-    'IF false THEN',
-  ),
+  {
+    name: 'a turn begins while an earlier one is unfinished',
+    // Two places prevent it.
+    edits: [
+      {
+        file: RECORD,
+        find: "IF v_status = 'queued' AND p_turn_id IS DISTINCT FROM next_queued_turn(p_session_id) THEN",
+        replace: 'IF false THEN',
+      },
+      { file: CREATE, find: 'if (inserted.isNext) startTurnSoon(', replace: 'startTurnSoon(' },
+    ],
+  },
   bug(
     'a session goes idle while a turn is queued',
     RECORD,

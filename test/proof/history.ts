@@ -11,7 +11,7 @@ import {
   startState,
 } from './model.ts'
 import { cancelPlay, endPlay, type Place, type Play, perform, startPlay } from './play.ts'
-import { expectNothingLostOrDoubled, type Race, race, reconnect, rest } from './watch.ts'
+import { expectNothingLostOrDoubled, type Race, race, reconnect, releaseSteered, rest } from './watch.ts'
 
 /** What a history does: a command of the model, or a client that reads again from any event on. */
 export type Act = Command | Race | { do: 'reconnect'; session: number; from: number }
@@ -89,14 +89,14 @@ const crowd: fc.Arbitrary<Act[]> = fc
       fc.record({
         do: fc.constant('send' as const),
         script,
-        policy: fc.constantFrom('interrupt' as const, 'steer' as const, 'reject' as const),
+        policy: fc.constantFrom('interrupt' as const, 'steer' as const, 'steer' as const, 'reject' as const),
       }),
     ),
   })
   .map(({ session, head: [first, ...others], queued, last }) => {
     const scripts = [[{ ...(first as Step), holds: true }, ...others], ...queued]
     const sent = scripts.map((script) => ({ do: 'send' as const, session, script, policy: 'enqueue' as const }))
-    return [...sent, { ...last, session }]
+    return [...sent, { ...last, session }, { do: 'release' as const, session }]
   })
 export const history: fc.Arbitrary<History> = fc
   .array(fc.oneof({ weight: 9, arbitrary: act.map((one) => [one]) }, { weight: 1, arbitrary: crowd }), {
@@ -125,10 +125,13 @@ export async function runHistory(
   const play = await startPlay(place, SESSIONS)
   try {
     for (const drawn of acts) {
-      const act = fitting({ ...drawn, session: drawn.session % state.sessions.length }, state, isDisturbed)
+      const act = fitting({ ...drawn, session: drawn.session % state.sessions.length }, state)
       if (act?.do === 'race') await race(play, state, act)
       else if (act?.do === 'reconnect') await reconnect(play, act.session, act.from)
-      else if (act !== undefined) await take(play, state, act)
+      else if (act !== undefined) {
+        if (act.do === 'release' && isDisturbed) await releaseSteered(play, state, act.session)
+        await take(play, state, act)
+      }
     }
     // Nothing of a history runs during the next one.
     for (const session of state.sessions.keys()) await take(play, state, { do: 'cancel', session, which: 'all' })
@@ -149,7 +152,7 @@ export async function runHistory(
 }
 
 /** Returns the act as it makes sense now, if it does. */
-function fitting(act: Act, { sessions }: State, isDisturbed: boolean): Act | undefined {
+function fitting(act: Act, { sessions }: State): Act | undefined {
   const session = sessions[act.session] as Session
   const head = session.turns.find(({ at }) => at !== 'over')
   if (act.do === 'race') return session.isDeleted || head !== undefined ? undefined : act
@@ -157,8 +160,6 @@ function fitting(act: Act, { sessions }: State, isDisturbed: boolean): Act | und
   if (act.do !== 'send') return act
   // A schedule cannot be made for a session that is gone.
   if (act.by === 'schedule' && session.isDeleted) return undefined
-  // A held call that begins again reads the message at once, but a call that goes on leaves it to the next.
-  if (act.policy === 'steer' && head?.at === 'held' && isDisturbed) return { ...act, policy: 'enqueue' }
   return act
 }
 

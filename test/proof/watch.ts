@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../support/http.ts'
-import { expectSoundRecord, turnOf, turnsOf } from '../support/record.ts'
+import { expectSoundRecord, textOf, turnOf, turnsOf } from '../support/record.ts'
 import { followSession } from '../support/storm-client.ts'
 import { type Event, heldOf, run, type Script, type Session, type State } from './model.ts'
 import { ask, eventsOf, GIVE_UP_MS, PAUSE_MS, type Play, type Played, perform } from './play.ts'
@@ -19,21 +19,48 @@ export async function rest(play: Play, state: State): Promise<void> {
 }
 
 async function restOf(play: Play, session: Session, at: string): Promise<void> {
-  const until = Date.now() + GIVE_UP_MS
-  for (let seen = -1; ; ) {
-    const events = await eventsOf(play, at)
+  for await (const { events, isLate } of watchRecord(play, at)) {
     const now = observed(events)
     const found = compare(now)
     session.events = session.events.flatMap((event) => brokenOff(event, events, now))
     const expected = compare(session.events)
     if (isSame(found, expected) && isHeldAs(session, events)) return
     const isBeyond = found.length > expected.length && isSame(found.slice(0, expected.length), expected)
-    const isLate = play.clock.stuckMs() > STUCK_MS || Date.now() > until
     if (isBeyond || isLate) expect(found).toEqual(expected)
     if (isLate) throw new Error(`the held call said: ${JSON.stringify(events.slice(-3))}`)
+  }
+}
+
+/** Yields a session's events again and again. `isLate`: they stay as they are. */
+async function* watchRecord(play: Play, at: string): AsyncGenerator<{ events: Json[]; isLate: boolean }, void> {
+  const until = Date.now() + GIVE_UP_MS
+  for (let seen = -1; ; ) {
+    const events = await eventsOf(play, at)
+    yield { events, isLate: play.clock.stuckMs() > STUCK_MS || Date.now() > until }
     if (events.length !== seen) play.clock.progress()
     seen = events.length
     await sleep(PAUSE_MS)
+  }
+}
+
+/**
+ * Lets a held call go on and tells the model how many of the messages that joined the turn it has read: a call that began
+ * again has read those that came before. Its answer has the number.
+ */
+export async function releaseSteered(play: Play, state: State, index: number): Promise<void> {
+  const session = state.sessions[index] as Session
+  const head = session.turns.find(({ number }) => number === heldOf(session)?.turn)
+  if (head === undefined || head.read === head.steers) return
+  await perform(play, state, { do: 'release', session: index })
+  const earlier = session.turns.slice(0, head.number).reduce((sum, { steers }) => sum + 1 + steers, 0)
+  for await (const { events, isLate } of watchRecord(play, `/v1/sessions/${play.sessions[index]?.id}`)) {
+    const ofTurn = events.filter((event) => turnOf(event) === turnsOf(events)[head.number])
+    const answer = ofTurn.filter(({ type }) => type === 'output.message.completed')[head.calls - 1]
+    if (answer === undefined && !isLate) continue
+    const read = Number(/ \((\d+), \d+\)$/.exec(answer ? textOf(answer.data.message) : '')?.[1]) - earlier - 1
+    // Any other number is a difference from the model.
+    if (read > head.read && read <= head.steers) head.read = read
+    return
   }
 }
 
