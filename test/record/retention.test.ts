@@ -6,7 +6,15 @@ import { deleteOldDeltas } from '../../domain/upkeep/retention.ts'
 import { deleteOldSessions } from '../../domain/upkeep/session-deletion/retention.ts'
 import { sleep } from '../../lib/sleep.ts'
 import type { Prisma } from '../../prisma/generated/client.ts'
-import { call, createScriptedSession, createSession, type Json, listEvents, waitUntilIdle } from '../support/http.ts'
+import {
+  call,
+  createScriptedSession,
+  createSession,
+  type Json,
+  listEvents,
+  waitFor,
+  waitUntilIdle,
+} from '../support/http.ts'
 import { toUuid } from '../support/ids.ts'
 import { createLab } from '../support/lab.ts'
 import { countDeltas, insertOldTurns } from '../support/old-turns.ts'
@@ -183,6 +191,11 @@ describe('retention of deltas', () => {
   })
 
   it('deletes nothing twice, however many run at once', async () => {
+    // What another test left running must not end in the middle of this one.
+    await waitFor(
+      async () => (await deps.db.turn.count({ where: { status: { in: ['queued', 'active'] } } })) === 0,
+      'all turns to end',
+    )
     await deleteNow()
     const sessions = await Promise.all(Array.from({ length: 4 }, () => createAnswered(2)))
     const deltas = sessions.flatMap(({ events }) => deltasOf(events)).length
