@@ -45,7 +45,7 @@ async function* watchRecord(play: Play, at: string): AsyncGenerator<{ events: Js
 
 /**
  * Lets a held call go on and tells the model how many of the messages that joined the turn it has read: a call that began
- * again has read those that came before. Its answer has the number.
+ * again has read all that came before it did. Its answer has the number.
  */
 export async function releaseSteered(play: Play, state: State, index: number): Promise<void> {
   const session = state.sessions[index] as Session
