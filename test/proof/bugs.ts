@@ -7,6 +7,7 @@ const RECORD = 'prisma/functions/record_events.sql'
 const CANCEL = 'domain/turns/control/cancel.ts'
 const CREATE = 'domain/messages/create.ts'
 const CALLS = 'domain/turns/control/client-calls.ts'
+const RETENTION = 'domain/upkeep/retention.ts'
 const FOLLOW = 'domain/events/read/follow.ts'
 
 const bug = (name: string, file: string, find: string, replace: string): Bug => ({
@@ -136,18 +137,34 @@ export const BUGS: Bug[] = [
     'await release(deps, run, number).catch(',
     'await Promise.resolve().catch(',
   ),
-  bug(
-    'a tool writes again after a crash',
-    'prisma/functions/claim_session_write.sql',
-    'IF v_step.effect IS NOT NULL THEN',
-    'IF false THEN',
-  ),
-  bug(
-    'retention deletes the text of an unfinished answer',
-    'domain/upkeep/retention.ts',
-    "AND complete.type IN ('output.message.completed', 'reason.completed', 'act.completed')",
-    "AND complete.type IN ('reason.started', 'output.message.completed', 'reason.completed', 'act.completed')",
-  ),
+  {
+    name: 'a tool writes again after a crash',
+    // Two places prevent it.
+    edits: [
+      {
+        file: 'prisma/functions/claim_session_write.sql',
+        find: 'IF v_step.effect IS NOT NULL THEN',
+        replace: 'IF false THEN',
+      },
+      {
+        file: 'domain/session-data/databases/open-session-databases.ts',
+        find: 'return (row?.effect ?? undefined)',
+        replace: 'return (row && undefined)',
+      },
+    ],
+  },
+  {
+    name: 'retention deletes the text of an unfinished answer',
+    edits: [
+      {
+        file: RETENTION,
+        find: "AND complete.type IN ('output.message.completed', 'reason.completed', 'act.completed')",
+        replace:
+          "AND complete.type IN ('reason.started', 'output.message.completed', 'reason.completed', 'act.completed')",
+      },
+      { file: RETENTION, find: 'max(complete.sequence) AS "to"', replace: '2147483647 AS "to"' },
+    ],
+  },
   bug(
     'a fork loses the last event',
     'domain/forks/copy-history.ts',

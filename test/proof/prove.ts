@@ -16,9 +16,9 @@ export type Proof = { passed: Passed[]; failed: Failed[] }
 
 /** Frequencies: what costs seconds, or leaves little to find, comes seldom. */
 const WEIGHTS: Partial<Record<FaultKind, number>> = { kill: 12, freeze: 4, 'temporal-restarted': 1 }
-/** Steps and their events are what a fault can break most. */
-const weightOf = (point: PointName) =>
-  /^(step|reason|model|delta|append|group|act|tool|start|turn)\./.test(point) ? 3 : 1
+/** What begins, continues and ends a turn is what a fault can break most. */
+const OFTEN = /^(start|step|reason|model|delta|append|group|act|tool|results|notice|turn)\./
+const weightOf = (point: PointName) => (OFTEN.test(point) ? 3 : 1)
 const MAX_LAST_MS = 1500
 /** Longer than a process keeps its steps: others take them, and it goes on with them when it is back. */
 const LONG_MS = { min: 3500, max: 6000 }
