@@ -208,12 +208,15 @@ export const callId = ({ number, calls }: Pick<Turn, 'number' | 'calls'>, place:
  * An answer ends with the numbers of the user's messages and of the results that the model was given: all before the turn,
  * and its own. Every call has a result.
  */
-function answerOf({ turns, events }: Session, turn: Turn, says: string): string {
-  const before = turns.slice(0, turn.number).reduce((sum, { steers }) => sum + 1 + steers, 0)
-  const acts = events.filter(({ type, turn: number }) => type === 'act.started' && number <= turn.number)
+function answerOf(session: Session, turn: Turn, says: string): string {
+  const acts = session.events.filter(({ type, turn: number }) => type === 'act.started' && number <= turn.number)
   const results = acts.reduce((sum, { about = '' }) => sum + about.split(',').length, 0)
-  return `${says} (${before + 1 + turn.read}, ${results})`
+  return `${says} (${messagesBefore(session, turn.number) + 1 + turn.read}, ${results})`
 }
+
+/** Number of the user's messages before a turn's own. */
+export const messagesBefore = ({ turns }: Session, turn: number): number =>
+  turns.slice(0, turn).reduce((sum, { steers }) => sum + 1 + steers, 0)
 
 /** Runs a call of the service once, whatever happens meanwhile. */
 function work(session: Session, turn: Turn, call: Call): void {

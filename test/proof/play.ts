@@ -10,8 +10,8 @@ export const GIVE_UP_MS = 60_000
 export const PAUSE_MS = 20
 /** Less than the time after which nothing may be stuck: a client that waits for a frozen process asks another. */
 const TRY_MS = 2000
-/** Age at which retention deletes the deltas of complete answers, and a little more. */
-const RETENTION_MS = 1200
+/** Age at which retention deletes the deltas of complete answers. */
+export const RETENTION_MS = 1000
 
 /** The service as a history sees it. */
 export type Place = {
@@ -162,7 +162,7 @@ async function expire(play: Play, session: Session, at: string): Promise<void> {
   const until = Date.now() + GIVE_UP_MS
   if (session.isDeleted) return
   // What a held call has said must be old enough to be deleted by mistake.
-  if (heldOf(session) !== undefined) await sleep(RETENTION_MS)
+  if (heldOf(session) !== undefined) await sleep(RETENTION_MS + 200)
   do {
     if (Date.now() > until) throw new Error('retention left deltas of a complete answer')
     await play.place.expire()

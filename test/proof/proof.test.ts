@@ -4,6 +4,7 @@ import path from 'node:path'
 import { startService } from '../support/service.ts'
 import { withClient } from '../support/temporal.ts'
 import { BUGS, type Bug } from './bugs.ts'
+import { RETENTION_MS } from './play.ts'
 import { type Proof, prove } from './prove.ts'
 import { type Stage, startStage } from './provider.ts'
 import { type Found, formatReport, inOne, isComplete, keep, neverHappened, PARTS, type Results } from './report.ts'
@@ -42,7 +43,7 @@ afterAll(() => stage.close())
 const settings = () => ({
   DEFAULT_OPENAI_API_KEY: 'sk-none',
   DEFAULT_OPENAI_BASE_URL: stage.baseUrl,
-  DELTA_RETENTION_SECS: '1',
+  DELTA_RETENTION_SECS: String(RETENTION_MS / 1000),
 })
 
 /** Runs retention now. A Temporal that is away runs it later. */
@@ -62,7 +63,7 @@ const wanted = (count: number, seed = Number(SEED)) => ({
 })
 
 async function proveQuiet(): Promise<Proof> {
-  const service = await startService({ retention: { deltasMs: 1000 }, environment: settings() })
+  const service = await startService({ retention: { deltasMs: RETENTION_MS }, environment: settings() })
   const { TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE } = service.config
   const expire = () => runRetention({ TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE })
   const place = { urls: [service.url], stage, servedSince: () => 0, expire }

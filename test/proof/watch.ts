@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Json } from '../support/http.ts'
 import { expectSoundRecord, textOf, turnOf, turnsOf } from '../support/record.ts'
 import { followSession } from '../support/storm-client.ts'
-import { type Event, heldOf, run, type Script, type Session, type State } from './model.ts'
+import { type Event, heldOf, messagesBefore, run, type Script, type Session, type State } from './model.ts'
 import { ask, eventsOf, GIVE_UP_MS, PAUSE_MS, type Play, type Played, perform } from './play.ts'
 import { compare, observed } from './terms.ts'
 
@@ -49,15 +49,15 @@ async function* watchRecord(play: Play, at: string): AsyncGenerator<{ events: Js
  */
 export async function releaseSteered(play: Play, state: State, index: number): Promise<void> {
   const session = state.sessions[index] as Session
-  const head = session.turns.find(({ number }) => number === heldOf(session)?.turn)
+  const head = session.turns[heldOf(session)?.turn ?? -1]
   if (head === undefined || head.read === head.steers) return
   await perform(play, state, { do: 'release', session: index })
-  const earlier = session.turns.slice(0, head.number).reduce((sum, { steers }) => sum + 1 + steers, 0)
+  const own = messagesBefore(session, head.number) + 1
   for await (const { events, isLate } of watchRecord(play, `/v1/sessions/${play.sessions[index]?.id}`)) {
     const ofTurn = events.filter((event) => turnOf(event) === turnsOf(events)[head.number])
     const answer = ofTurn.filter(({ type }) => type === 'output.message.completed')[head.calls - 1]
     if (answer === undefined && !isLate) continue
-    const read = Number(/ \((\d+), \d+\)$/.exec(answer ? textOf(answer.data.message) : '')?.[1]) - earlier - 1
+    const read = Number(/ \((\d+), \d+\)$/.exec(answer ? textOf(answer.data.message) : '')?.[1]) - own
     // Any other number is a difference from the model.
     if (read > head.read && read <= head.steers) head.read = read
     return
