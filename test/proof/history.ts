@@ -10,7 +10,7 @@ import {
   type Step,
   startState,
 } from './model.ts'
-import { cancelPlay, endPlay, type Place, type Play, perform, startPlay } from './play.ts'
+import { cancelPlay, endPlay, outliveRequests, type Place, type Play, perform, startPlay } from './play.ts'
 import { expectNothingLostOrDoubled, type Race, race, reconnect, releaseSteered, rest } from './watch.ts'
 
 /** What a history does: a command of the model, or a client that reads again from any event on. */
@@ -125,6 +125,7 @@ export async function runHistory(
   const play = await startPlay(place, SESSIONS)
   try {
     for (const drawn of acts) {
+      await outliveRequests(play)
       const act = fitting({ ...drawn, session: drawn.session % state.sessions.length }, state)
       if (act?.do === 'race') await race(play, state, act)
       else if (act?.do === 'reconnect') await reconnect(play, act.session, act.from)

@@ -10,6 +10,8 @@ export const GIVE_UP_MS = 60_000
 export const PAUSE_MS = 20
 /** Less than the time after which nothing may be stuck: a client that waits for a frozen process asks another. */
 const TRY_MS = 2000
+/** Time in which a process that was frozen or cut off until now does what it was asked for before. */
+export const SETTLE_MS = 3000
 /** Age at which retention deletes the deltas of complete answers. */
 export const RETENTION_MS = 1000
 
@@ -19,6 +21,8 @@ export type Place = {
   stage: Stage
   /** Time since which it can serve, in ms since the epoch. Infinity while it cannot. */
   servedSince(): number
+  /** Whether a process may come back that goes on with what it was doing. */
+  isAnyAway(): boolean
   expire(): Promise<void>
 }
 
@@ -55,6 +59,8 @@ export type Play = {
   agentId: string
   /** Requests without an answer: their command may have been done before its repetition. */
   repeated: number
+  /** Whether a cancel of all turns may be done once more, after what is sent next. */
+  mayCancelLate: boolean
 }
 
 let plays = 0
@@ -62,7 +68,16 @@ let plays = 0
 export async function startPlay(place: Place, sessions: number): Promise<Play> {
   const name = `play${++plays}`
   const clock = startClock(place.servedSince)
-  const play: Play = { sessions: [], clock, place, urls: place.urls, name, agentId: '', repeated: 0 }
+  const play: Play = {
+    sessions: [],
+    clock,
+    place,
+    urls: place.urls,
+    name,
+    agentId: '',
+    repeated: 0,
+    mayCancelLate: false,
+  }
   play.agentId = (await ask(play, 'POST', '/v1/agents', AGENT)).body.id
   for (let index = 0; index < sessions; index++) {
     const { body } = await ask(play, 'POST', '/v1/sessions', { agent_id: play.agentId })
@@ -120,7 +135,7 @@ async function request(play: Play, session: Session, at: string, command: Comman
       return { status: session.isDeleted ? 404 : 200, body: { code: 'not_found' } }
     }
     case 'cancel':
-      return ask(play, 'POST', `${at}/cancel`, await cancellation(play, session, at, command.which))
+      return cancel(play, at, await cancellation(play, session, at, command.which))
     case 'answer': {
       const pending = pendingOf(session)[command.call]?.id ?? 'call_unknown'
       return ask(play, 'POST', `${at}/tool-results`, {
@@ -179,12 +194,31 @@ const resultOf = (how: string) =>
       ? { error: 'no' }
       : { result: { approved: how === 'approve' } }
 
-async function cancellation(play: Play, session: Session, at: string, which: string): Promise<object> {
+/** Cancels. A client gives a process up that has the request, and may do it once it is back. */
+async function cancel(play: Play, at: string, body: { turn_id?: string }): Promise<Answered> {
+  const tries = play.repeated
+  const answered = await ask(play, 'POST', `${at}/cancel`, body)
+  if (body.turn_id === undefined && tries !== play.repeated) play.mayCancelLate = true
+  return answered
+}
+
+/** Waits until no request that was given up is done any more. */
+export async function outliveRequests(play: Play): Promise<void> {
+  if (!play.mayCancelLate) return
+  play.mayCancelLate = false
+  for (let backAt = Date.now(); Date.now() - backAt < SETTLE_MS; await sleep(PAUSE_MS)) {
+    if (play.place.isAnyAway()) backAt = Date.now()
+    // The record is complete: there is nothing to wait for.
+    play.clock.progress()
+  }
+}
+
+async function cancellation(play: Play, session: Session, at: string, which: string): Promise<{ turn_id?: string }> {
   if (which === 'all') return {}
   const unfinished = session.isDeleted ? [] : session.turns.filter((turn) => turn.at !== 'over')
   const turn = which === 'first' ? unfinished[0] : unfinished.at(-1)
   if (turn === undefined) return {}
-  return { turn_id: turnsOf(await eventsOf(play, at))[turn.number] }
+  return { turn_id: turnsOf(await eventsOf(play, at))[turn.number] as string }
 }
 
 async function forkOf(play: Play, session: Session, at: string, script: unknown): Promise<object> {

@@ -66,7 +66,7 @@ async function proveQuiet(): Promise<Proof> {
   const service = await startService({ retention: { deltasMs: RETENTION_MS }, environment: settings() })
   const { TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE } = service.config
   const expire = () => runRetention({ TEMPORAL_ADDRESS, TEMPORAL_TASK_QUEUE })
-  const place = { urls: [service.url], stage, servedSince: () => 0, expire }
+  const place = { urls: [service.url], stage, servedSince: () => 0, isAnyAway: () => false, expire }
   try {
     return await prove(place, undefined, wanted(countOf('quiet')), note)
   } finally {
@@ -82,7 +82,8 @@ async function proveInWorlds(part: number): Promise<Proof> {
 async function proveDisturbed(count: number, seed: number, bug?: Bug): Promise<Proof> {
   const world = await startWorld({ settings: settings(), ...(bug && { plants: bug.edits }) })
   const expire = () => runRetention(world.environment)
-  const place = { urls: world.urls, stage, servedSince: world.servedSince, expire }
+  const { urls, servedSince, isAnyAway } = world
+  const place = { urls, stage, servedSince, isAnyAway, expire }
   try {
     return await prove(place, world, { ...wanted(count, seed), ...(bug && { shrinkMs: 0, stopAt: 1 }) }, note)
   } finally {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { FAULT_KINDS, type FaultKind, type PlannedFault } from './faults.ts'
 import { type History, history, type Outcome, runHistory } from './history.ts'
-import type { Place } from './play.ts'
+import { type Place, SETTLE_MS } from './play.ts'
 import { POINTS, type PointName } from './points.ts'
 import type { Happened, World } from './world.ts'
 
@@ -23,9 +23,6 @@ const MAX_LAST_MS = 1500
 /** Longer than a process keeps its steps: others take them, and it goes on with them when it is back. */
 const LONG_MS = { min: 3500, max: 6000 }
 const MAY_BE_LONG = /^(freeze|cut|mute)/
-const SETTLE_MS = 3000
-/** Faults after which nothing comes back that could do something twice. */
-const FINAL = ['kill', 'clock', 'redis-flushed']
 
 const fault = (kinds: readonly FaultKind[]): fc.Arbitrary<PlannedFault> =>
   fc
@@ -131,9 +128,8 @@ async function runCase(
   const at = Date.now()
   await ofWorld(() => world?.begin(faults))
   const settle = async () => {
-    const comesBack = world?.happened().some(({ kind, until }) => until === undefined && !FINAL.includes(kind))
+    const comesBack = world?.isAnyAway()
     await ofWorld(() => world?.heal())
-    // Time in which a process that was frozen or cut off until now would do something twice.
     if (comesBack) await sleep(SETTLE_MS)
   }
   try {

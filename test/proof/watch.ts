@@ -116,7 +116,7 @@ export async function race(play: Play, state: State, { session: index, script, a
   const { status } = await perform(play, before, command)
   expect(status).toBe(201)
   await sleep(afterMs)
-  await ask(play, 'POST', `${at}/cancel`, {})
+  await perform(play, before, { do: 'cancel', session: index, which: 'all' })
   run(state, command)
   const session = state.sessions[index] as Session
   const turn = session.turns.at(-1)

@@ -34,6 +34,8 @@ export type World = {
    * It begins anew when a worker is lost: each loss takes time to be noticed.
    */
   servedSince(): number
+  /** Whether a process, or what it is connected to, may come back, and it goes on with what it was doing. */
+  isAnyAway(): boolean
   /** Tells how servers, processes and turns are and were, with the last complaints, for a failure that does not come again. */
   describe(): string
   close(): Promise<void>
@@ -123,6 +125,7 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
     happened: engine.happened,
     canFillDisk: servers.canFillDisk,
     servedSince: () => (isServed(site, servers, engine) ? lastLoss(engine.happened()) : Number.POSITIVE_INFINITY),
+    isAnyAway: () => engine.happened().some(({ kind, until }) => until === undefined && !FINAL.includes(kind)),
     describe: () => [describe(site, servers), ...recorder.lines()].join('\n'),
     close: async () => {
       try {
@@ -136,6 +139,8 @@ async function openWorld(servers: Servers, controls: Controls, { environment, fi
 }
 
 const MAX_COMPLAINTS = 10
+/** Faults after which nothing comes back that could do something twice. */
+const FINAL = ['kill', 'clock', 'redis-flushed']
 
 function describe({ roles }: Site, { postgres, redis, temporal }: Servers): string {
   const up = Object.entries({ postgres, redis, temporal }).map(([name, server]) => `${name}: ${server.isUp()}`)
