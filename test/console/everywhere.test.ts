@@ -57,9 +57,10 @@ describePages('everywhere in the console', () => {
     await page.keyboard.press('Enter')
     await heading('Paint the wall').waitFor()
 
-    // Keys are the dialog's until it has closed.
+    // Keys are the dialog's until it has closed, and then the box's of an empty session until it is left.
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
-    await heading('Paint the wall').focus()
+    await page.locator('#message:focus').waitFor()
+    await page.keyboard.press('Escape')
     await page.keyboard.press('g')
     await page.keyboard.press('a')
     await heading('Agents').waitFor()
@@ -114,6 +115,7 @@ describePages('everywhere in the console', () => {
   })
 
   it('a schedule is made of words, and its run is a click away', async () => {
+    const id = await createSession(service.url, undefined, { title: 'Paint the hall' })
     await open('#/schedules/new', 'middle light')
     await page.getByLabel('Name', { exact: true }).fill('Weekly')
     await page.getByLabel('Repeats').selectOption('Every week')
@@ -123,8 +125,8 @@ describePages('everywhere in the console', () => {
     await page.getByText('Every Friday at 07:30, Europe/Berlin').waitFor()
     await page.getByText(/^Next: Fri.*07:30 · Fri.*07:30 · Fri.*07:30$/).waitFor()
     const choice = page.getByLabel('Session', { exact: true })
-    await choice.selectOption(session)
-    await choice.locator('option:checked', { hasText: /^Paint the wall · / }).waitFor({ state: 'attached' })
+    await choice.selectOption(id)
+    await choice.locator('option:checked', { hasText: /^Paint the hall · / }).waitFor({ state: 'attached' })
     await page.getByLabel('Message', { exact: true }).fill('Another coat, please.')
     await opened.expectAccessible()
     await page.getByRole('button', { name: 'Create' }).click()
@@ -134,7 +136,7 @@ describePages('everywhere in the console', () => {
     ])
     await opened.choose('Weekly', 'Trigger')
     await page.getByRole('link', { name: 'Open the run' }).click()
-    await page.waitForURL(new RegExp(`#/sessions/${session}/turns/turn_`))
+    await page.waitForURL(new RegExp(`#/sessions/${id}/turns/turn_`))
     await page.getByRole('heading', { level: 1 }).waitFor()
   })
 })
