@@ -26,8 +26,8 @@ type Leased = {
 /** Maximum time of one update of Temporal and one query. */
 const LEASE_SECS = 20
 const MAX_ROUNDS = 3
-/** Time that a request waits for another process's update of the same schedule. */
-const WAIT_MS = 2000
+/** Time that a request waits for another process's update of the same schedule, which may have lost Temporal. */
+const WAIT_MS = 1000
 const POLL_MS = 50
 
 const LEASED = Prisma.sql`
