@@ -36,9 +36,10 @@ async function* watchRecord(play: Play, at: string): AsyncGenerator<{ events: Js
   const until = Date.now() + GIVE_UP_MS
   for (let seen = -1; ; ) {
     const events = await eventsOf(play, at)
-    yield { events, isLate: play.clock.stuckMs() > STUCK_MS || Date.now() > until }
+    // Before the caller has what it waited for, and looks no more.
     if (events.length !== seen) play.clock.progress()
     seen = events.length
+    yield { events, isLate: play.clock.stuckMs() > STUCK_MS || Date.now() > until }
     await sleep(PAUSE_MS)
   }
 }
