@@ -119,8 +119,13 @@ export function neverHappened({ disturbed }: Results): string[] {
   ]
 }
 
+const MAX_DIFFERENCE = 100
+
 function rowOfBug({ name }: Bug, number: number, { after, failed }: Found = { after: 0 }): string {
-  const difference = failed?.error.split('\n').find((line) => /^[-+] /.test(line)) ?? failed?.error.split('\n')[0] ?? ''
+  const lines = failed?.error.split('\n') ?? []
+  const first = lines.find((line) => /^[-+] (?! *(Expected|Received) )/.test(line)) ?? lines[0] ?? ''
+  // A table is as wide as its widest cell.
+  const difference = first.replaceAll(/ +/g, ' ').slice(0, MAX_DIFFERENCE)
   const replay = failed ? `${failed.seed}, \`${failed.path}\`` : ''
   const cells = [number, name, failed ? after : 'not found', replay, `\`${difference.replaceAll(/[|`]/g, '')}\``]
   return `| ${cells.join(' | ')} |`
