@@ -3,8 +3,11 @@ import { MAX_INPUT_BYTES } from './mutate.ts'
 import type { Failure, Tally } from './run.ts'
 import type { FuzzJob } from './worker.ts'
 
-/** Time after which an input counts as hanging. The slowest of them takes two seconds on a busy machine. */
-const HANGS_AFTER_MS = 60_000
+/**
+ * Time after which an input counts as hanging, and is seen after at most twice that, before the test's own limit. The
+ * slowest of them takes two seconds on a busy machine.
+ */
+const HANGS_AFTER_MS = 20_000
 const MEMORY_MB = 1024
 
 export type Fuzzed = (Tally & { ran: number }) | { failure: Failure }

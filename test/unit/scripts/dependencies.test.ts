@@ -80,11 +80,13 @@ describe('a known vulnerability', () => {
   })
 
   it('is not said to be absent when the registry cannot be asked', async () => {
-    const env = { ...process.env, npm_config_registry: 'http://127.0.0.1:9/' }
+    const env = { ...process.env, npm_config_registry: 'http://127.0.0.1:9/', npm_config_offline: 'true' }
     const args = ['--disable-warning=ExperimentalWarning', 'scripts/dependencies.ts']
     const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, env })
     expect(stdout).toMatch(/^Known vulnerabilities: could not ask the registry \(.+\), so nothing is known of them\.$/m)
-    expect(stdout).toMatch(/^[1-9]\d* packages ship; 0 licences and 0 vulnerabilities are in the way$/m)
+    expect(stdout).toMatch(
+      /^[1-9]\d* packages ship; 0 licences and an unknown number of vulnerabilities are in the way$/m,
+    )
   })
 })
 

@@ -127,6 +127,7 @@ const multipart: Parser = {
     // The reference refuses some forms. A file without a name is a text to it.
     if (!(file instanceof Blob)) return 'accepted'
     assert.equal(answer.file, Buffer.from(await file.arrayBuffer()).toString('base64'))
+    for (const [name, value] of Object.entries(answer.fields as object)) assert(form?.getAll(name).includes(value))
     return 'accepted'
   },
   close: stop,

@@ -2,7 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { fetchSafely } from '../../../../lib/outgoing/fetch-safely.ts'
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
-import { startWebServer, type WebServer } from './web-server.ts'
+import { rebinding, startWebServer, type WebServer } from './web-server.ts'
 
 const MiB = 1024 * 1024
 const open = { allowPrivateNetwork: true }
@@ -169,18 +169,15 @@ describe('addresses that are refused', () => {
     expect(server.requests).toHaveLength(0)
   })
 
-  it('a name that is resolved to a private address, whatever it was before', async () => {
-    const answers = ['93.184.215.14', '127.0.0.1']
-    const asked: string[] = []
-    const resolve = async (host: string) => {
-      asked.push(host)
-      return [{ address: answers[asked.length] ?? '127.0.0.1', family: 4 }]
-    }
-    const fetching = fetchSafely({ ...closed, resolve }, `http://rebind.example:${server.port}/text`)
-    expect((await failure(fetching)).reason).toBe('private_address')
-    // The name is resolved once, so the checked address is the one for the connection.
+  it('the second address of a name that a connection has checked the first of', async () => {
+    const { resolve, asked, allowedHosts } = rebinding(server.port)
+    const url = `http://rebind.example:${server.port}/text`
+    expect((await fetchSafely({ ...closed, allowedHosts, resolve }, url)).status).toBe(200)
     expect(asked).toEqual(['rebind.example'])
-    expect(server.requests).toHaveLength(0)
+    const fetching = fetchSafely({ ...closed, allowedHosts, resolve }, url)
+    expect((await failure(fetching)).reason).toBe('private_address')
+    expect(asked).toHaveLength(2)
+    expect(server.requests).toHaveLength(1)
   })
 
   it('the private ones of a name that has both', async () => {
