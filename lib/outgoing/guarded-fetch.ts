@@ -33,7 +33,8 @@ type Init = NonNullable<Parameters<typeof globalThis.fetch>[1]>
 type SizedBody = string | URLSearchParams | ArrayBuffer | Uint8Array<ArrayBuffer>
 
 const MAX_SOCKETS_PER_ORIGIN = 256
-const KEEP_ALIVE_MS = 30_000
+/** Many servers, of Node and uvicorn for example, close a connection after 5 s, and a request on its way fails then. */
+const KEEP_ALIVE_MS = 3000
 const MAX_KEEP_ALIVE_MS = 60_000
 
 /**

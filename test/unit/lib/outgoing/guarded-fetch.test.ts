@@ -8,7 +8,7 @@ import {
   type GuardedFetchOptions,
 } from '../../../../lib/outgoing/guarded-fetch.ts'
 import { OutgoingError } from '../../../../lib/outgoing/outgoing-error.ts'
-import { startWebServer, type WebServer } from './web-server.ts'
+import { rebinding, startWebServer, type WebServer } from './web-server.ts'
 
 const MiB = 1024 * 1024
 const PATIENT = { headersTimeoutMs: 60_000, idleTimeoutMs: 60_000, maxBytes: 5 * MiB }
@@ -283,6 +283,16 @@ describe('addresses that are refused', () => {
     expect(server.requests).toHaveLength(1)
   })
 
+  it('the second address of a name that a connection has checked the first of', async () => {
+    const { resolve, asked, allowedHosts } = rebinding(server.port)
+    const closed = () => guard({ resolve, allowedHosts, allowPrivateNetwork: false })
+    const url = `http://rebind.example:${server.port}/text`
+    expect(await (await closed()(url)).text()).toBe('Hello')
+    expect(asked).toEqual(['rebind.example'])
+    expect(await failure(closed()(url))).toMatchObject({ reason: 'private_address' })
+    expect(server.requests).toHaveLength(1)
+  })
+
   it('all, when the options they were opened under change', async () => {
     const options = { ...PATIENT, allowPrivateNetwork: false }
     const one = createGuardedFetch(options)
@@ -290,6 +300,17 @@ describe('addresses that are refused', () => {
     options.allowPrivateNetwork = true
     expect(await failure(one.fetch(`${server.url}/text`))).toMatchObject({ reason: 'private_address' })
   })
+})
+
+it('a connection is given up before servers close theirs, if they do not say when', async () => {
+  const { promise: closing, resolve } = Promise.withResolvers<string>()
+  routes['/text'] = ({ socket }, response) => {
+    socket.once('end', () => resolve('by the client')).once('close', () => resolve('by the server'))
+    // Node then leaves out for how long it keeps the connection, which is 5 s.
+    response.setHeader('connection', 'keep-alive').end('Hello')
+  }
+  expect(await (await guard()(`${server.url}/text`)).text()).toBe('Hello')
+  expect(await closing).toBe('by the client')
 })
 
 describe('a server that does not answer as it should', () => {
