@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { freePorts } from '../../dev/services/index.ts'
 import { describePages } from '../support/chromium.ts'
 import { type ConsoleOptions, type ConsolePage, closeBrowser, looks, openConsole } from '../support/console.ts'
 import { call, createScriptedSession, createSession, textMessage, waitFor, waitUntilIdle } from '../support/http.ts'
@@ -35,8 +36,11 @@ const conversation = ({ page }: ConsolePage) => page.getByRole('log').first()
 const textOf = async (console: ConsolePage): Promise<string> => (await conversation(console).textContent()) ?? ''
 
 async function say({ page }: ConsolePage, text: string): Promise<void> {
-  await page.getByLabel('Message', { exact: true }).fill(text)
+  const box = page.getByLabel('Message', { exact: true })
+  await box.fill(text)
   await page.keyboard.press('Enter')
+  // Until the message has been answered, another one is not taken.
+  await waitFor(async () => (await box.inputValue()) === '', 'the message to be sent')
 }
 
 const COLOURS = [{ value: 'dark red', label: 'Dark red' }, 'blue']
@@ -158,6 +162,7 @@ describePages('a conversation', () => {
     // The other has not seen it when the stream is late: what is sent then is refused, and no error is shown.
     const late = other.page.getByRole('button', { name: 'Answer' })
     if (await late.isVisible()) await late.click({ timeout: 1000 }).catch(() => {})
+    await late.waitFor({ state: 'detached' })
     // It takes no key until nothing around it has moved for a moment.
     await other.page.getByRole('button', { name: 'Approve' }).click({ trial: true })
     await other.page.getByRole('button', { name: 'Approve' }).focus()
@@ -477,7 +482,9 @@ describePages('a conversation', () => {
 
   it('goes on by itself after the API was killed and started again in mid-answer', async () => {
     await withService({}, async (service) => {
-      const first = await startApiProcess(service)
+      const [port = 0] = await freePorts(1)
+      const start = () => startApiProcess(service, 'api/main.ts', { PORT: `${port}` })
+      const first = await start()
       const id = await createScriptedSession(first.url, [{ text: 'word '.repeat(60), tokens_per_second: 20 }])
       const shown = await openConsole(first.url, { at: `#/sessions/${id}` })
       opened.push(shown)
@@ -485,7 +492,7 @@ describePages('a conversation', () => {
       await shown.page.getByText('word word').waitFor()
       await first.kill()
       await shown.page.getByText('Reconnecting…').waitFor()
-      await startApiProcess(service, 'api/main.ts', { PORT: new URL(first.url).port })
+      await start()
       await shown.page.getByText(/tokens/).waitFor({ timeout: 60_000 })
       expect((await textOf(shown)).split('word')).toHaveLength(61)
       expect(await shown.page.getByText('Reconnecting…').count()).toBe(0)

@@ -204,6 +204,8 @@ describePages('a turn', () => {
     await page.getByText('By train.').waitFor()
     expect(await page.getByText('To Lisbon').count()).toBe(0)
     await page.getByText('Forked from').waitFor()
+    // The button moves when the answer ends.
+    await page.getByText(/tokens/).waitFor()
     await page.getByRole('button', { name: 'Actions for this turn' }).click()
     const comparison = page.getByRole('menuitem', { name: 'Compare with the original' })
     const [first] = await listTurns(api, id)

@@ -11,7 +11,9 @@ import { createWorkerPool } from '../support/workers.ts'
 
 /** Turns of an organization that run at once. */
 const CAP = 3
+const AGENT_CAP = 2
 const FIRST = 'free 0'
+const isCapped = (question: string) => question.startsWith('capped')
 
 let service: TestService
 beforeAll(async () => {
@@ -25,23 +27,24 @@ afterAll(async () => {
 
 /**
  * Provider that takes a while for each answer, and counts the calls that are open at once, in all and by their agent. The
- * first call of the first turn gets no answer.
+ * first call of the first turn gets no answer, and the capped agent's calls wait until as many are open as may be.
  */
 async function startSlowProvider() {
   const asked: string[] = []
   const open: string[] = []
   const most = new Map<string, number>()
-  const provider = await startProvider(chatCompletions, (request) => {
+  const provider = await startProvider(chatCompletions, async (request) => {
     const question = questionOf(request)
     if (!asked.includes(question)) asked.push(question)
     open.push(question)
     void request.closed.then(() => open.splice(open.indexOf(question), 1))
     for (const [of, count] of [
       ['all', open.length],
-      ['capped', open.filter((one) => one.startsWith('capped')).length],
+      ['capped', open.filter(isCapped).length],
     ] as const)
       most.set(of, Math.max(most.get(of) ?? 0, count))
     if (question === FIRST && provider.requests.filter((one) => questionOf(one) === FIRST).length === 1) return 'silent'
+    if (isCapped(question)) await waitFor(async () => most.get('capped') === AGENT_CAP, 'calls of the capped agent')
     return { text: ['One, ', 'two, ', 'three.'], pauseMs: 100 }
   })
   const settings = { name: 'Slow', provider_type: 'openai_completions', base_url: provider.baseUrl, api_key: 'sk-slow' }
@@ -63,7 +66,7 @@ it('runs as many turns at once as an organization and an agent may, in the order
       ),
     )
     const { body: capped } = await call(service.url, 'POST', '/v1/agents', {
-      ...{ name: 'Capped', system_prompt: 'Help.', ...agent, limits: { max_running_turns: 2 } },
+      ...{ name: 'Capped', system_prompt: 'Help.', ...agent, limits: { max_running_turns: AGENT_CAP } },
     })
     for (let index = 0; index < 4; index++)
       sessions.push((await call(service.url, 'POST', '/v1/sessions', { agent_id: capped.id })).body.id)
@@ -75,7 +78,7 @@ it('runs as many turns at once as an organization and an agent may, in the order
     await pool.killRunner(turns[0] ?? '')
 
     for (const id of sessions) expectSoundRecord(await waitUntilIdle(service.url, id))
-    expect(Object.fromEntries(provider.most)).toEqual({ all: CAP, capped: 2 })
+    expect(Object.fromEntries(provider.most)).toEqual({ all: CAP, capped: AGENT_CAP })
     // Turns that are admitted together may come in any order.
     for (const [index, question] of questions.entries())
       expect(provider.asked.indexOf(question)).toBeGreaterThanOrEqual(index - CAP + 1)

@@ -49,7 +49,10 @@ export type ScriptedAnswer<Content> = (Content & StreamOptions) | OtherAnswer
 
 export type FakeProvider<Body> = { baseUrl: string; requests: ProviderRequest<Body>[]; close: () => Promise<void> }
 
-type Handler<Body, Content> = (request: ProviderRequest<Body>, index: number) => ScriptedAnswer<Content>
+type Handler<Body, Content> = (
+  request: ProviderRequest<Body>,
+  index: number,
+) => ScriptedAnswer<Content> | Promise<ScriptedAnswer<Content>>
 
 /**
  * Starts a provider on a free local port. A list of answers is used in order, and further requests are answered with
@@ -89,7 +92,7 @@ async function answer<Body, Content extends object>(
   format: WireFormat<Body, Content>,
   incoming: IncomingMessage,
   response: ServerResponse,
-  take: (request: ProviderRequest<Body>) => ScriptedAnswer<Content>,
+  take: (request: ProviderRequest<Body>) => ScriptedAnswer<Content> | Promise<ScriptedAnswer<Content>>,
 ): Promise<void> {
   const closed = new Promise<'answered' | 'hung_up'>((resolve) => {
     response.once('close', () => resolve(response.writableFinished ? 'answered' : 'hung_up'))
@@ -101,7 +104,7 @@ async function answer<Body, Content extends object>(
   const chunks: Uint8Array[] = []
   for await (const chunk of incoming) chunks.push(chunk)
   const request = { path, headers, body: format.parse(JSON.parse(Buffer.concat(chunks).toString())), closed }
-  const given = take(request)
+  const given = await take(request)
   if (given === 'silent') return
   if ('status' in given) return sendStatus(format, response, given)
   if ('endless' in given) return sendEndlessly(response, given.endless)
