@@ -44,7 +44,8 @@ async function startSlowProvider() {
     ] as const)
       most.set(of, Math.max(most.get(of) ?? 0, count))
     if (question === FIRST && provider.requests.filter((one) => questionOf(one) === FIRST).length === 1) return 'silent'
-    if (isCapped(question)) await waitFor(async () => most.get('capped') === AGENT_CAP, 'calls of the capped agent')
+    if (isCapped(question))
+      await waitFor(async () => (most.get('capped') ?? 0) >= AGENT_CAP, 'calls of the capped agent')
     return { text: ['One, ', 'two, ', 'three.'], pauseMs: 100 }
   })
   const settings = { name: 'Slow', provider_type: 'openai_completions', base_url: provider.baseUrl, api_key: 'sk-slow' }

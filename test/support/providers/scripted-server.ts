@@ -92,7 +92,7 @@ async function answer<Body, Content extends object>(
   format: WireFormat<Body, Content>,
   incoming: IncomingMessage,
   response: ServerResponse,
-  take: (request: ProviderRequest<Body>) => ScriptedAnswer<Content> | Promise<ScriptedAnswer<Content>>,
+  take: (request: ProviderRequest<Body>) => ReturnType<Handler<Body, Content>>,
 ): Promise<void> {
   const closed = new Promise<'answered' | 'hung_up'>((resolve) => {
     response.once('close', () => resolve(response.writableFinished ? 'answered' : 'hung_up'))
