@@ -43,8 +43,11 @@ function Comparison({ a, b }: { a: RunPlace; b: RunPlace }): VNode {
   const answers = useMemo(() => changesOf(left.answer, right.answer), [left.answer, right.answer])
   const messages = useMemo(() => changesOf(left.message, right.message), [left.message, right.message])
   const calls = useMemo(() => onlyHere(left.calls, right.calls), [left.calls, right.calls])
+  const heads = runs.map((run, index) => html`<${Head} key=${index} side=${SIDES[index]} run=${run} />`)
+  // With one of them, everything would seem changed.
+  if (runs.some(({ turn }) => turn === undefined)) return html`<div class="compared">${heads}</div>`
   return html`<div class="compared">
-    ${runs.map((run, index) => html`<${Head} key=${index} side=${SIDES[index]} run=${run} />`)}
+    ${heads}
     <${Facts} runs=${runs} />
     <h2>Message</h2>
     ${messages.map((pieces, index) => html`<${Text} key=${index} side=${SIDES[index]} name="Message" pieces=${pieces} />`)}
