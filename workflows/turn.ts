@@ -23,6 +23,7 @@ import {
   type TurnOutcome,
   type TurnReport,
   type UnfinishedStep,
+  type WaitingStep,
 } from './messages.ts'
 import { createResumeSignal, type ResumeSignal } from './resume-signal.ts'
 
@@ -139,12 +140,17 @@ async function takeStep(
   summary: string,
   resumeSignal: ResumeSignal,
 ): Promise<ReasonOutcome> {
-  const step = [input, iteration, 'in_workflow'] as const
-  let taken: ReasonOutcome | UnfinishedStep
-  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS))
-    taken = await beginStep(input, iteration, summary, resumeSignal)
+  const step = [input, iteration, 'all_in_workflow'] as const
+  const start = () => beginStep(input, iteration, summary, resumeSignal)
+  let taken: ReasonOutcome | UnfinishedStep | WaitingStep
+  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) taken = await start()
   else taken = await reason.executeWithOptions({ summary }, [...step])
-  for (let resumes = 1; taken.outcome === 'unfinished'; resumes++) {
+  for (let resumes = 1; taken.outcome === 'unfinished' || taken.outcome === 'waits'; resumes++) {
+    if (taken.outcome === 'waits') {
+      // It took too long to find that out for a workflow task.
+      taken = await start()
+      continue
+    }
     const resumed = await resumeInProcess(taken, [...step], summary)
     taken = resumed ?? (await reason.executeWithOptions({ summary }, [...step, resumes < MAX_RESUMES]))
   }
@@ -156,7 +162,7 @@ async function resumeInProcess(
   { taskQueue }: UnfinishedStep,
   step: Parameters<typeof reason>,
   summary: string,
-): Promise<ReasonOutcome | undefined> {
+): Promise<ReasonOutcome | WaitingStep | undefined> {
   if (taskQueue === undefined) return undefined
   try {
     const reasoned = await reason.executeWithOptions({ summary, taskQueue, ...RESUME_IN_PROCESS }, step)
@@ -171,7 +177,7 @@ async function resumeInProcess(
 const CROWDED = 'many turns of the same owner run'
 const CAPPED = 'as many turns of the agent or the organization run as may'
 
-type BegunStep = Exclude<BeginOutcome, { outcome: 'waits' }>
+type BegunStep = Exclude<BeginOutcome, WaitingStep>
 
 /** Begins a step, when there is a place for it. */
 async function beginStep(

@@ -95,18 +95,17 @@ it('shows in Temporal that a turn waits for a place, ends its workflow with it, 
   await pool.fill()
   const create = () => createScriptedSession(service.url, [MUTE])
   const sessions = await Promise.all(Array.from({ length: CAP + 2 }, create))
-  const turns: string[] = []
-  for (const id of sessions) turns.push(turnIdOf(await post(service.url, id)))
+  const send = async (id: string) => turnIdOf(await post(service.url, id))
+  for (const id of sessions.slice(0, CAP)) await send(id)
   const [first = '', , , waiting = '', last = ''] = sessions
-  const waitingTurn = turns[CAP] ?? ''
-  await waitFor(
-    () =>
-      withWorkflow(service, waitingTurn, async (workflow) => {
-        const details = await workflow.query<string>('__temporal_workflow_metadata').then(JSON.stringify)
-        return details.includes('waits for a place: as many turns of the agent or the organization run as may')
-      }).catch(() => false),
-    'the workflow to say that it waits',
-  )
+  const waitingTurn = await whileNoneIsAdmitted(async () => {
+    const turnId = await send(waiting)
+    await waitFor(() => hasActivity(turnId), 'a step that takes too long for a workflow task')
+    return turnId
+  })
+  const lastTurn = await send(last)
+  for (const turnId of [waitingTurn, lastTurn])
+    await waitFor(() => saysThatItWaits(turnId).catch(() => false), 'the workflow to say that it waits')
   expect(await listTurns(service.url, waiting)).toMatchObject([{ status: 'queued', started_at: null }])
   await cancel(service.url, waiting)
   expect(await workflowEnd(service, waitingTurn)).toBe('CANCELLED')
@@ -117,3 +116,25 @@ it('shows in Temporal that a turn waits for a place, ends its workflow with it, 
   expect(await service.platform.deps.db.turn.count({ where: { admission: { not: null } } })).toBe(0)
   await pool.killAll()
 })
+
+/** Runs `work` while whatever asks for a turn's place has to wait. */
+const whileNoneIsAdmitted = <T>(work: () => Promise<T>): Promise<T> =>
+  service.platform.deps.db.$transaction(
+    async (db) => {
+      await db.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended('admit_turns/' || id, 0)) FROM organizations`
+      return work()
+    },
+    { timeout: 60_000 },
+  )
+
+const hasActivity = (turnId: string): Promise<boolean> =>
+  withWorkflow(service, turnId, async (workflow) => {
+    const { raw } = await workflow.describe()
+    return (raw.pendingActivities ?? []).length > 0
+  })
+
+const saysThatItWaits = (turnId: string): Promise<boolean> =>
+  withWorkflow(service, turnId, async (workflow) => {
+    const details = await workflow.query<string>('__temporal_workflow_metadata').then(JSON.stringify)
+    return details.includes('waits for a place: as many turns of the agent or the organization run as may')
+  })
