@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { type Answer, call } from './http.ts'
 
 /** Prefix of every test password, so that logs can be searched for them. */
@@ -19,9 +19,9 @@ export const ADMIN_VARIABLES: Record<string, string> = {
 }
 export const ADMIN_MODE: Record<string, string> = { AUTH_MODE: 'admin', ...COMMON, ...ADMIN_VARIABLES }
 
-/** Headers with a random client address, so that per-address rate limits do not interfere. */
+/** Headers with a random client address in a random network, so that rate limits of neither interfere. */
 export const fromSomewhere = (): Record<string, string> => ({
-  'X-Forwarded-For': `10.${randomBytes(3).join('.')}`,
+  'X-Forwarded-For': `${randomInt(11, 100)}.${randomBytes(3).join('.')}`,
 })
 
 export const bearer = (token: string): Record<string, string> => ({ Authorization: `Bearer ${token}` })
