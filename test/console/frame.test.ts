@@ -164,6 +164,7 @@ describePages('MCP servers', () => {
   it.each(looks('middle dark', 'narrow light'))('are made, changed and deleted in a %s window', async (look) => {
     const opened = await openConsole(api.url, { look, organization: api.id })
     const { page, expectNoComplaints, expectAccessible } = opened
+    await page.getByRole('link', { name: 'New agent' }).first().waitFor()
     if (look.startsWith('narrow')) await page.getByRole('button', { name: 'Menu' }).click()
     await page.getByRole('link', { name: 'MCP servers' }).click()
     await expectAccessible()

@@ -111,6 +111,7 @@ describePages('the places of the console', () => {
       .waitFor()
     await page.getByRole('link', { name: 'Tiny' }).click()
     await fill({ Status: 'disabled' }, 'Save')
+    await page.getByText('Saved.').waitFor()
     const models = await list(`/v1/llm-providers/${provider.id}/models`)
     expect(models.map(({ model_id }) => model_id)).toEqual(['tiny-1'])
     await page.locator('.crumbs').getByRole('link').click()

@@ -109,8 +109,11 @@ const columnsOf = (nameOf: (agentId: string) => string): Column<Turn>[] => [
   },
   {
     title: 'Agent',
-    cell: ({ agent_id }) =>
-      agent_id && html`<a class="clipped" href=${link('agents', agent_id)} dir="auto">${nameOf(agent_id)}</a>`,
+    cell: ({ agent_id }) => {
+      // A link needs a text, which comes later.
+      const name = agent_id && nameOf(agent_id)
+      return name && html`<a class="clipped" href=${link('agents', agent_id)} dir="auto">${name}</a>`
+    },
   },
   { title: 'Error', cell: errorCell },
   { title: 'Duration', isNumber: true, cell: (turn) => html`<${RunTime} turn=${turn} />` },
