@@ -367,26 +367,21 @@ function executionOptions(execution: StartedExecution) {
   } satisfies Partial<WorkflowStartOptions>
 }
 
-/** Starts the workflow of a lane, or signals a running workflow. A lane has many workflows, one after the other. */
+/**
+ * Starts the workflow of a lane, or signals a running workflow: in one call, for between two of them it may end. A lane has
+ * many workflows, one after the other.
+ */
 async function wakeWebhook(ask: Ask, taskQueue: string, lane: LanePlace): Promise<void> {
   const webhookId = toId('webhook', lane.webhookId)
-  const workflowId = `${webhookId}/${lane.laneId}`
   const input = { organizationId: toId('org', lane.organizationId), webhookId, laneId: lane.laneId } satisfies LaneInput
-  const options = {
-    ...{ workflowId, taskQueue, args: [input] },
-    workflowIdConflictPolicy: WorkflowIdConflictPolicy.FAIL,
-    workflowIdReusePolicy: WorkflowIdReusePolicy.ALLOW_DUPLICATE,
-    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
-    staticSummary: `deliveries of ${webhookId}`,
-    memo: { webhook_id: webhookId, organization_id: input.organizationId },
-  } satisfies Partial<WorkflowStartOptions>
-  try {
-    await ask((client) => client.workflow.start(WEBHOOK_WORKFLOW, options))
-  } catch (error) {
-    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error
-    // Should it end just now, the sweep comes again.
-    await ask((client) => unlessGone(client.workflow.getHandle(workflowId).signal(RESUME_SIGNAL)))
-  }
+  await ask((client) =>
+    client.workflow.signalWithStart(WEBHOOK_WORKFLOW, {
+      ...{ workflowId: `${webhookId}/${lane.laneId}`, taskQueue, args: [input], signal: RESUME_SIGNAL },
+      workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT_MS,
+      staticSummary: `deliveries of ${webhookId}`,
+      memo: { webhook_id: webhookId, organization_id: input.organizationId },
+    }),
+  )
 }
 
 /** Resolves with undefined when the workflow was never started, or has ended. */

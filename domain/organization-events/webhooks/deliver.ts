@@ -4,7 +4,7 @@ import type { LaneOutcome } from '../../../workflows/messages.ts'
 import { backOffMs } from './back-off.ts'
 import { bodyOf } from './body.ts'
 import type { Deps, LanePlace } from './deps.ts'
-import { closeLane, leaveLane, wakeLanesSoon } from './lanes.ts'
+import { closeLane, leaveLane, takeLane, wakeLanesSoon } from './lanes.ts'
 import { GONE_SENTENCE, type Sent, send } from './send.ts'
 
 const DISABLED = 'The webhook is disabled.'
@@ -14,7 +14,7 @@ const DISABLED = 'The webhook is disabled.'
  * process was wrongly presumed dead; only the latest counts.
  */
 export async function deliverNext(deps: Deps, lane: LanePlace, signal: AbortSignal): Promise<LaneOutcome> {
-  await leaveLane(deps, lane)
+  await takeLane(deps, lane)
   const webhook = await findWebhook(deps, lane)
   if (webhook === null) {
     await failPending(deps, lane)

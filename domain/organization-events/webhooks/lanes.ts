@@ -39,11 +39,21 @@ export async function wakeDueLanes(deps: Deps): Promise<number> {
   return due.length
 }
 
-/** Leaves a lane to its workflow until some minutes after the next attempt. */
+/** Leaves a lane to its workflow, which is about to read the record, for some minutes. */
+export async function takeLane({ db }: Deps, { webhookId, laneId }: LanePlace): Promise<void> {
+  await db.$executeRaw`
+    UPDATE webhook_lanes SET due_at = clock_timestamp() + make_interval(secs => ${LEFT_MS / 1000})
+    WHERE webhook_id = ${webhookId}::uuid AND id = ${laneId}::uuid`
+}
+
+/**
+ * Leaves a lane to its workflow until some minutes after the next attempt. Not a lane that is due: it was asked for since
+ * the workflow read the record, or is new after the workflow closed the former one.
+ */
 export async function leaveLane({ db }: Deps, { webhookId, laneId }: LanePlace, nextInMs = 0): Promise<void> {
   await db.$executeRaw`
     UPDATE webhook_lanes SET due_at = clock_timestamp() + make_interval(secs => ${(nextInMs + LEFT_MS) / 1000})
-    WHERE webhook_id = ${webhookId}::uuid AND id = ${laneId}::uuid`
+    WHERE webhook_id = ${webhookId}::uuid AND id = ${laneId}::uuid AND due_at > clock_timestamp()`
 }
 
 /** Has all lanes of a webhook read the record again, and attempt at once what waits for its next attempt. */
