@@ -44,6 +44,9 @@ const untilStatus = (hook: Hook, status: string, count = 1) =>
     const found = await deliveriesOf(hook, `?status=${status}`)
     return found.length >= count && found
   }, `${count} deliveries of ${hook.id} to be ${status}`)
+/** Waits until the failure of a first attempt is recorded. */
+const untilFailed = (hook: Hook) =>
+  waitFor(async () => (await deliveriesOf(hook))[0]?.error != null, 'a failed attempt')
 /** Has the receiver answer the requests to a path in some way. */
 function answerAt({ place }: Hook, answer: (response: ServerResponse) => void): void {
   const before = receiver.answer
@@ -294,18 +297,38 @@ describe('a delivery', () => {
     const hook = await addHook()
     answerAt(hook, answerStatus(500, { 'Retry-After': '3600' }))
     await post(service.url, await createScriptedSession(service.url, DONE))
-    await untilReceived(hook, 1)
+    await untilFailed(hook)
     const place = `${hook.place}-moved`
     await call(service.url, 'PATCH', hook.path, { url: receiver.url + place })
     await untilReceived({ ...hook, place }, 1)
     await remove(hook)
   })
 
+  it.each<[what: string, status: number, ask: (hook: Hook) => Promise<unknown>]>([
+    ['its webhook has got another address', 500, (hook) => move(hook)],
+    ['its webhook, which is gone at the former address, has got another', 410, (hook) => move(hook)],
+    ['somebody has asked for it', 500, async (hook) => redeliver(hook, (await deliveriesOf(hook))[0])],
+  ])('that fails is attempted again at once if meanwhile %s', async (_, status, ask) => {
+    const hook = await addHook()
+    const held = Promise.withResolvers<ServerResponse>()
+    answerAt(hook, held.resolve)
+    await post(service.url, await createScriptedSession(service.url, DONE))
+    const response = await held.promise
+    answerAt(hook, answerStatus(204))
+    expect(await ask(hook)).toMatchObject({ status: 200 })
+    answerStatus(status, { 'Retry-After': '3600' })(response)
+    expect(await untilStatus(hook, 'delivered')).toMatchObject([{ attempts: 2, http_status: 204 }])
+    expect((await call(service.url, 'GET', hook.path)).body.enabled).toBe(true)
+    await remove(hook)
+  })
+
+  const move = (hook: Hook) => call(service.url, 'PATCH', hook.path, { url: `${receiver.url}${hook.place}?moved` })
+
   it('fails with the end of its time, and its webhook is deleted with all deliveries', async () => {
     const hook = await addHook()
     answerAt(hook, answerStatus(500))
     await post(service.url, await createScriptedSession(service.url, DONE))
-    await untilReceived(hook, 1)
+    await untilFailed(hook)
     const { db } = service.platform.deps
     const [delivery] = await deliveriesOf(hook)
     const where = { id: toUuid(delivery.id) }

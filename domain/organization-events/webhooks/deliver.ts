@@ -4,7 +4,7 @@ import type { LaneOutcome } from '../../../workflows/messages.ts'
 import { backOffMs } from './back-off.ts'
 import { bodyOf } from './body.ts'
 import type { Deps, LanePlace } from './deps.ts'
-import { closeLane, leaveLane, takeLane, wakeLanesSoon } from './lanes.ts'
+import { closeLane, leaveLane, type TakenLane, takeLane, wakeLanesSoon } from './lanes.ts'
 import { GONE_SENTENCE, type Sent, send } from './send.ts'
 
 const DISABLED = 'The webhook is disabled.'
@@ -13,8 +13,8 @@ const DISABLED = 'The webhook is disabled.'
  * Attempts the oldest pending delivery of a lane, unless it is not due yet. Several attempts may run at once after a
  * process was wrongly presumed dead; only the latest counts.
  */
-export async function deliverNext(deps: Deps, lane: LanePlace, signal: AbortSignal): Promise<LaneOutcome> {
-  await takeLane(deps, lane)
+export async function deliverNext(deps: Deps, place: LanePlace, signal: AbortSignal): Promise<LaneOutcome> {
+  const lane = await takeLane(deps, place)
   const webhook = await findWebhook(deps, lane)
   if (webhook === null) {
     await failPending(deps, lane)
@@ -62,10 +62,13 @@ async function begin({ db }: Deps, { position }: Head, body: string): Promise<At
   return attempt
 }
 
-/** Records the outcome of an attempt. */
+/**
+ * Records the outcome of an attempt. If it failed while its webhook got another address, or its delivery was asked for,
+ * that is attempted at once instead.
+ */
 async function settle(
   deps: Deps,
-  lane: LanePlace,
+  lane: TakenLane,
   attempted: Head & Attempt & { url: string },
   sent: Sent,
 ): Promise<LaneOutcome> {
@@ -73,12 +76,16 @@ async function settle(
   const isLast = sent.error === null || sent.isGone || type === TEST_EVENT
   const afterMs = isLast ? undefined : backOffMs({ attempts, ageMs, retryAfterMs: sent.retryAfterMs }, Math.random())
   const status = sent.error === null ? 'delivered' : afterMs === undefined ? 'failed' : 'pending'
-  await deps.db.$executeRaw`
+  const settled = await deps.db.$executeRaw`
     UPDATE webhook_deliveries SET status = ${status}::webhook_delivery_status, http_status = ${sent.httpStatus},
       error = ${sent.error},
       next_attempt_at = clock_timestamp() + make_interval(secs => ${afterMs === undefined ? null : afterMs / 1000}::float8),
       finished_at = CASE WHEN ${afterMs === undefined} THEN clock_timestamp() END
-    WHERE position = ${position} AND attempts = ${attempts} AND status = 'pending'`
+    WHERE position = ${position} AND attempts = ${attempts} AND status = 'pending' AND (
+      ${sent.error === null} OR next_attempt_at <= last_attempt_at
+      AND EXISTS (SELECT FROM webhooks WHERE id = webhook_id AND url = ${url})
+    )`
+  if (settled === 0) return { outcome: 'next' }
   if (sent.isGone) await disable(deps, lane, url)
   if (afterMs !== undefined) return retryIn(deps, lane, afterMs)
   return close(deps, lane)
@@ -92,15 +99,18 @@ async function disable(deps: Deps, { webhookId: id }: LanePlace, url: string): P
   await wakeLanesSoon(deps, id)
 }
 
-/** Fails what is pending for a webhook that is disabled or deleted. */
+/** Fails what is pending for a webhook that is disabled or deleted, unless it was enabled since. */
 async function failPending({ db }: Deps, { webhookId, laneId }: LanePlace): Promise<void> {
   await db.$executeRaw`
     UPDATE webhook_deliveries
     SET status = 'failed', error = coalesce(error, ${DISABLED}), next_attempt_at = NULL, finished_at = clock_timestamp()
-    WHERE webhook_id = ${webhookId}::uuid AND lane_id = ${laneId}::uuid AND status = 'pending'`
+    WHERE webhook_id = ${webhookId}::uuid AND lane_id = ${laneId}::uuid AND status = 'pending' AND NOT EXISTS (
+      SELECT FROM webhooks w JOIN organizations o ON o.id = w.organization_id
+      WHERE w.id = ${webhookId}::uuid AND w.enabled AND o.deleted_at IS NULL
+    )`
 }
 
-async function retryIn(deps: Deps, lane: LanePlace, afterMs: number): Promise<LaneOutcome> {
+async function retryIn(deps: Deps, lane: TakenLane, afterMs: number): Promise<LaneOutcome> {
   await leaveLane(deps, lane, afterMs)
   return { outcome: 'retry', afterMs: Math.ceil(afterMs) }
 }
