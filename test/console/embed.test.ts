@@ -88,7 +88,7 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
     async (look) => {
       const steps = [
         { thinking: 'I need a tool.', text: 'One moment.', tool_calls: [{ name: 'add', arguments: { a: 20, b: 22 } }] },
-        { text: `It is **42**, as \`add\` says. ${'And more. '.repeat(30)}`, tokens_per_second: 60 },
+        { text: `It is **42**, as \`add\` says. ${'And more. '.repeat(30)}`, tokens_per_second: 20 },
       ]
       const shown = await openChat(await createAgent(steps, { capabilities: [{ ref: 'test_math' }] }), { look })
       const { page } = shown
@@ -245,6 +245,7 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
     const { page } = await openChat(await createAgent([{ text: 'Hello.' }]))
     await say(page, 'Hi')
     await page.getByText('Hello.').waitFor()
+    await isStill(page)
     const first = await sessionOf(page)
     await call(service.url, 'DELETE', `/v1/sessions/${first}`)
     await say(page, 'Hi again')
@@ -294,7 +295,8 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
   })
 
   it('goes on after a reload in mid-answer, without doubled text', async () => {
-    const text = 'word '.repeat(60)
+    // For longer than a page takes to load on a busy machine.
+    const text = 'word '.repeat(150)
     const { page } = await openChat(await createAgent([{ text: 'Before.' }, { text, tokens_per_second: 30 }]))
     await say(page, 'One')
     await page.getByText('Before.').waitFor()

@@ -38,7 +38,7 @@ const list = async (path: string): Promise<Json[]> => (await call(service.url, '
 describePages('everywhere in the console', () => {
   it('one goes anywhere by the palette and by keys', async () => {
     await open('#/schedules', 'wide light')
-    await page.getByRole('button', { name: 'Search' }).waitFor()
+    await heading('Schedules').and(page.locator(':focus')).waitFor()
     await page.keyboard.press('Control+k')
     await option('Paint the wall').waitFor()
     await page.keyboard.type('pain')

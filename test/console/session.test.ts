@@ -91,6 +91,7 @@ describePages('a conversation', () => {
         await page.getByRole('main').filter({ hasText: 'It is 42' }).filter({ hasText: 'Working…' }).waitFor()
         await page.getByText(/tokens/).waitFor()
       }
+      for (const { page } of [one, other]) await page.getByText('No messages yet.').waitFor()
       // They watch before there is anything, because the thinking is folded once it is complete.
       await Promise.all([...[one, other].map(watch), say(one, 'What is 20 + 22?')])
       const calls = one.page.locator('.call summary')
@@ -296,6 +297,11 @@ describePages('a conversation', () => {
     await say(shown, 'Instead')
     await page.getByText('Stopped. 1 queued message was dropped.').waitFor()
     await waitFor(async () => (await listTurns(api, id)).length === 4, 'the message that interrupts')
+    // Three are drawn, so what works and can be stopped is the fourth.
+    await page
+      .getByText(/^Cancelled/)
+      .nth(2)
+      .waitFor()
     await page.getByText('Working…').waitFor()
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await page.getByText('Working…').waitFor({ state: 'detached' })

@@ -73,7 +73,7 @@ describe('agents that an agent asks', () => {
   it.concurrent('leave nothing running when the turn is cancelled after the worker was killed', () =>
     withWorkers(async (service, pool) => {
       const { session, children } = await startAsking(service)
-      expect(await running(service)).toBe(4)
+      await waitFor(async () => (await running(service)) === 4, 'four workflows')
       await pool.killAll()
       await cancel(service.url, session)
       await service.startWorker()

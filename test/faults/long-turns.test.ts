@@ -66,15 +66,15 @@ describe('a turn of many steps', () => {
 
 describe('MAX_TURN_SECONDS', () => {
   it('ends a turn that is older at its next model call, but does not count the time of its client', async () => {
-    const environment = { MAX_TURN_SECONDS: '1', MAX_MODEL_CALL_SECONDS: '3' }
+    const environment = { MAX_TURN_SECONDS: '3', MAX_MODEL_CALL_SECONDS: '4' }
     await withService({ capabilities: [createLab().capability], environment }, async (small) => {
-      const slow = { tool_calls: echoes(1), delay_ms: 1200 }
+      const slow = { tool_calls: echoes(1), delay_ms: 3200 }
       const { events } = await play(small, [slow, { text: 'too late' }])
       expect(events.at(-2)).toMatchObject({ type: 'turn.failed', data: { error_code: 'turn_too_old' } })
       const endless = await play(small, [{ text: 'too late', delay_ms: 10_000 }])
       expect(endless.events.at(-2)).toMatchObject({
         type: 'turn.failed',
-        data: { error_code: 'llm_error', error: 'The model did not finish its answer within 3 s.' },
+        data: { error_code: 'llm_error', error: 'The model did not finish its answer within 4 s.' },
       })
       const ask = { type: 'client_side', name: 'ask', description: 'Asks.', parameters: {} }
       const id = await createScriptedSession(
@@ -84,7 +84,7 @@ describe('MAX_TURN_SECONDS', () => {
       )
       await post(small.url, id)
       await waitForEvent(small.url, id, 'tool.call_requested')
-      await new Promise((resolve) => setTimeout(resolve, 1500))
+      await new Promise((resolve) => setTimeout(resolve, 3500))
       const result = { tool_results: [{ tool_call_id: 'c', result: 'yes' }] }
       await call(small.url, 'POST', `/v1/sessions/${id}/tool-results`, result)
       expect((await waitUntilIdle(small.url, id)).at(-2)).toMatchObject({ type: 'turn.completed' })

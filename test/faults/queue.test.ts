@@ -12,7 +12,7 @@ import {
   waitUntilIdle,
 } from '../support/http.ts'
 import { killProcesses, startWorkerProcess } from '../support/process.ts'
-import { answerOf, expectSoundRecord, textOf, turnOf, turnsOf, typesOf } from '../support/record.ts'
+import { answerOf, expectSoundRecord, textOf, turnOf, turnsOf } from '../support/record.ts'
 import { startService, type TestService } from '../support/service.ts'
 import { openStream } from '../support/stream.ts'
 import { cancel, createBusySession, listTurns, MUTE } from '../support/turns.ts'
@@ -40,7 +40,9 @@ function expectAnsweredInOrder(events: Json[], texts = TEXTS): void {
   calls.forEach((generation, index) => {
     expect(generation.data.messages.map(textOf)).toEqual(conversation.slice(0, 2 * index + 1))
   })
-  expect(typesOf(events).filter((type) => type === 'session.idled')).toEqual(['session.idled'])
+  // A first turn may be over before the other messages come: a session idles only when none waits.
+  const afterIdling = events.filter((_, index) => events[index - 1]?.type === 'session.idled')
+  expect(afterIdling.filter(({ type }) => type !== 'input.message')).toEqual([])
   expect(events.at(-1).type).toBe('session.idled')
 }
 

@@ -59,8 +59,13 @@ const longest = (followed: Followed[]) => Math.max(...followed.flatMap(({ delays
 describe('streams over a Redis Cluster', () => {
   it('are exact and live before, while and after a node is away', async () => {
     const followed = await Promise.all(Array.from({ length: SESSIONS }, follow))
-    await runTurns(followed)
-    expect(longest(followed)).toBeLessThan(LIVE_MS)
+    // Again, should the machine be busy with something else.
+    const areLive = async () => {
+      longest(followed)
+      await runTurns(followed)
+      return longest(followed) < LIVE_MS
+    }
+    await waitFor(areLive, 'events to come over Redis')
 
     const [node] = cluster.nodes as [RedisServer]
     await node.kill()
@@ -68,11 +73,7 @@ describe('streams over a Redis Cluster', () => {
 
     await node.start()
     await cluster.untilWhole()
-    await waitFor(async () => {
-      longest(followed)
-      await runTurns(followed)
-      return longest(followed) < LIVE_MS
-    }, 'events to come over Redis again')
+    await waitFor(areLive, 'events to come over Redis again')
     for (const { stream } of followed) stream.close()
   })
 

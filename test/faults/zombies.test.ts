@@ -21,7 +21,7 @@ import { runnerPid, withClient, withWorkflow } from '../support/temporal.ts'
 /**
  * Short enough to end within the heartbeat timeout, so the cut-off worker records all of it before it is found missing.
  */
-const SHORT = { text: 'one two three four five six', tokens_per_second: 6 }
+const SHORT = { text: 'one two three four five six', tokens_per_second: 3 }
 const SLOW = { text: Array.from({ length: 12 }, (_, index) => `word${index}`).join(' '), tokens_per_second: 3 }
 const QUICK = { text: 'done' }
 /** temporal.api.enums.v1.TaskQueueType */
@@ -123,7 +123,7 @@ async function swallow({ service, process }: Site, onTaken: () => void, signal: 
 it.concurrent('an activity that Temporal gave to a process that it could not reach comes back before its heartbeat is missed', () =>
   withSite(async (site) => {
     const calls = Array.from({ length: 8 }, (_, index) => ({ ...callOne('echo')[0], id: `call_${index}` }))
-    const turn = await startTurn(site, [{ ...SHORT, tool_calls: calls }, QUICK])
+    const turn = await startTurn(site, [{ ...SLOW, tool_calls: calls }, QUICK])
     await untilRun(turn)
     const taken = new AbortController()
     let count = 0
@@ -159,7 +159,7 @@ describe('a worker that has recorded what it can no longer report', () => {
 
   it.concurrent('spares the next one the run of a tool, even if the tool must not run again', () =>
     withSite(async (site) => {
-      const turn = await startTurn(site, [{ ...QUICK, tool_calls: callOne('once', { ms: 1000 }) }, QUICK])
+      const turn = await startTurn(site, [{ ...QUICK, tool_calls: callOne('once', { ms: 2500 }) }, QUICK])
       await turn.stream.until((frame) => frame.event === 'tool.started')
       await untilRun(turn)
       site.proxy.cut()

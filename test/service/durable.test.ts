@@ -284,7 +284,7 @@ describe('the end of a monitoring stream', () => {
 
 describe('a standard EventSource', () => {
   it.concurrent('has a snapshot from every connection, over their cycles', async () => {
-    await withService({ worker: false, sse: { monitoringCycleMs: 1000 } }, async (service) => {
+    await withService({ worker: false, sse: { monitoringCycleMs: 3000 } }, async (service) => {
       answerAtOnce(service)
       const source = new EventSource(service.url + PATH)
       const seen: Json[] = []

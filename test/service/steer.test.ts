@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 
 const STEER = { on_busy: 'steer' }
-const SLOW = { text: 'one two three four', tokens_per_second: 4 }
+const SLOW = { text: 'one two three four', tokens_per_second: 2 }
 const lab = { capabilities: [{ ref: 'lab' }] }
 
 /** Returns the input of each model call of a session, as roles and texts. */

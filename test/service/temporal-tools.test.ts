@@ -248,8 +248,8 @@ describe('a call on a worker', () => {
   })
 
   it('does not age its turn', async () => {
-    const waiting: Called = ['wait', { workflow: 'wait_and_echo' }, { ms: 1200 }]
-    const id = await createSessionOf({ limits: { max_turn_seconds: 1 } }, waiting)
+    const waiting: Called = ['wait', { workflow: 'wait_and_echo' }, { ms: 3500 }]
+    const id = await createSessionOf({ limits: { max_turn_seconds: 3 } }, waiting)
     await post(api, id)
     const { events } = await finish(id)
     expect(events.at(-2)).toMatchObject({ type: 'turn.completed', data: { iterations: 2 } })

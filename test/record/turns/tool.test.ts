@@ -117,7 +117,7 @@ describe('an attempt that is still alive after a newer one has begun', () => {
   })
 
   it('does not even begin', async () => {
-    const { turn } = await createCall('wait', { ms: 400 })
+    const { turn } = await createCall('wait', { ms: 1500 })
     const newer = run(turn, 2)
     await untilRuns(1)
     await expect(run(turn, 1)).rejects.toThrow('newer attempt')
