@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { freePorts } from '../dev/services/index.ts'
@@ -105,15 +106,24 @@ function startLoad(baseUrl: string, rate: number) {
   let [late, failed, inFlight, begun] = [0, 0, 0, 0]
   const idle: OpenSession[] = []
   const startedAt = performance.now()
+  /** Takes a session whose stream the service has not ended meanwhile. */
+  const takeOpen = async (): Promise<OpenSession> => {
+    for (let session = idle.pop(); session; session = idle.pop()) {
+      if (!session.hasEnded) return session
+      await remove(baseUrl, session)
+    }
+    return createSession(baseUrl)
+  }
   const one = async () => {
     inFlight++
     try {
-      const session = idle.pop() ?? (await createSession(baseUrl))
+      const session = await takeOpen()
       turns.push(await runTurn(baseUrl, session, { onDelta: () => {} }))
       if (session.turns.length < TURNS_OF_SESSION) idle.push(session)
       else await remove(baseUrl, session)
-    } catch {
+    } catch (error) {
       failed++
+      process.stderr.write(`a turn, its session or its deletion failed: ${inspect(error)}\n`)
     } finally {
       inFlight--
     }

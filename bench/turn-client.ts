@@ -5,8 +5,18 @@ import type { Turn } from './statistics.ts'
 const DEADLINE_MS = 120_000
 
 type OnEvent = (type: string, data: string, at: number) => void
-/** Open stream of a session. `turns` holds what its turns brought: the data of the deltas, and of their beginnings. */
-export type OpenSession = { id: string; headers: Headers; turns: StreamedTurn[]; onEvent: OnEvent; close(): void }
+/**
+ * Open stream of a session, which the service ends after some minutes. `turns` holds what its turns brought: the data of
+ * the deltas, and of their beginnings.
+ */
+export type OpenSession = {
+  id: string
+  headers: Headers
+  turns: StreamedTurn[]
+  onEvent: OnEvent
+  hasEnded: boolean
+  close(): void
+}
 type Headers = Record<string, string>
 type StreamedTurn = { begun: number; deltas: string[] }
 
@@ -84,13 +94,16 @@ export async function openSession(
   id: string,
   { since, headers = {}, deadlineMs = DEADLINE_MS }: Opening = {},
 ): Promise<OpenSession> {
-  const session: OpenSession = { id, headers, turns: [], onEvent: () => {}, close: () => {} }
+  const session: OpenSession = { id, headers, turns: [], onEvent: () => {}, hasEnded: false, close: () => {} }
   const query = since === undefined ? '' : `?since_id=${since}`
   const opened = new Promise<void>((resolve, reject) => {
     const stream = request(`${baseUrl}/v1/sessions/${id}/sse${query}`, { headers }, (answer) => {
       if (answer.statusCode !== 200) reject(new Error(`opening ${id}: ${answer.statusCode}`))
       answer.setEncoding('utf8')
       answer.on('error', () => {})
+      answer.on('close', () => {
+        session.hasEnded = true
+      })
       const read = readFrames((type, data, at) => (type === 'connected' ? resolve() : session.onEvent(type, data, at)))
       answer.on('data', read)
     })

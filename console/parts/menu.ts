@@ -2,6 +2,7 @@ import { html, useId, useLayoutEffect, useRef, useState, type VNode } from '../u
 import { confirmed } from './dialog.ts'
 import { Icon } from './icon.ts'
 import { notify, notifyProblem } from './notice.ts'
+import { useOneAtATime } from './one-at-a-time.ts'
 import { plain } from './plain.ts'
 
 /** Entry of a menu: a link, or an action. A sentence that `run` returns is shown. */
@@ -23,6 +24,7 @@ export function Menu({ label, items, icon = 'more', text }: Props): VNode | null
   const button = useRef<HTMLButtonElement>(null)
   const menu = useRef<HTMLDivElement>(null)
   const [isOpen, setOpen] = useState(false)
+  const once = useOneAtATime()
   // Its entries are in the page only now.
   useLayoutEffect(() => {
     if (!isOpen || !button.current || !menu.current) return
@@ -39,12 +41,10 @@ export function Menu({ label, items, icon = 'more', text }: Props): VNode | null
       !(await confirmed({ title: plain(item.question), action: item.label, isDangerous: item.isDangerous }))
     )
       return
-    try {
+    await once(item.label, async () => {
       const outcome = await item.run?.()
       if (typeof outcome === 'string' && outcome !== '') notify(outcome)
-    } catch (error) {
-      notifyProblem(error)
-    }
+    }).catch(notifyProblem)
   }
   const press = (event: KeyboardEvent) => menu.current && moveFocus(event, entriesOf(menu.current))
   return html`<span class="menu-place">

@@ -141,7 +141,7 @@ export function openChat({ client, memory, agentId, sessionId, tools, view }: Ch
     const to = await getSession()
     const answer = to.send(run.content, { ...optionsOf(run), idempotencyKey: run.key })
     run.key = answer.idempotencyKey
-    memory.keep({ key: run.key, content: run.content })
+    memory.keep({ session: to.id, key: run.key, content: run.content })
     return answer
   }
   const createRun = (content: ContentPart[], turnId?: string): Run => {

@@ -20,9 +20,9 @@ export async function loadHistory(
   return turnsOf(messages.reverse(), data)
 }
 
-/** The key makes the service accept each of them once. */
+/** Posts the messages of this session. The key makes the service accept each of them once. */
 async function postUnsettled(session: SessionClient, memory: Memory, signal: AbortSignal): Promise<void> {
-  for (const { key, content } of memory.unsettled()) {
+  for (const { key, content } of memory.unsettled().filter((one) => one.session === session.id)) {
     const stop = new AbortController()
     const answer = session.send(content, { idempotencyKey: key, signal: AbortSignal.any([signal, stop.signal]) })
     await answer.turnId.catch((error) => {

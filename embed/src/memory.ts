@@ -1,10 +1,10 @@
 import type { InputContentPart } from 'agent-session-client'
 
-/** Message on its way: it may or may not have been accepted when the page was left. */
-export type Unsettled = { key: string; content: InputContentPart[] }
+/** Message on its way to a session: it may or may not have been accepted when the page was left. */
+export type Unsettled = { session: string; key: string; content: InputContentPart[] }
 type Stored = { session?: string; unsettled?: Unsettled[] }
 
-/** Session of this tab and agent, and the messages whose acceptance is not known yet. */
+/** Session of this tab and agent, and the messages whose acceptance is not known yet, also of other sessions. */
 export type Memory = {
   session(): string | undefined
   keepSession(id: string): void

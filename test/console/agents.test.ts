@@ -1,7 +1,7 @@
 import { createScriptedAgent } from '../support/agents.ts'
 import { describePages } from '../support/chromium.ts'
 import { closeBrowser, looks, openConsole } from '../support/console.ts'
-import { call, waitFor } from '../support/http.ts'
+import { call, type Json, waitFor } from '../support/http.ts'
 import { newOrganization } from '../support/shared/service.ts'
 
 afterAll(closeBrowser)
@@ -237,6 +237,28 @@ describePages('agents', () => {
 })
 
 describePages('changes of an agent', () => {
+  it('are kept as a session also by who leaves before the answer', async () => {
+    const api = await newOrganization()
+    const agent = await createScriptedAgent(api, [{ text: 'tried' }])
+    const opened = await openConsole(api.url, { organization: api.id, at: `#/agents/${agent}` })
+    const { page } = opened
+    await page.getByLabel('Message to try').fill('Go')
+    await page.keyboard.press('Enter')
+    await page.getByRole('log').getByText('tried', { exact: true }).waitFor()
+    const answered = Promise.withResolvers<void>()
+    await page.route('**/v1/sessions/*', async (route) => {
+      if (route.request().method() === 'PATCH') await answered.promise
+      await route.continue()
+    })
+    await page.getByRole('button', { name: 'Keep as a session' }).click()
+    await page.locator('.crumbs').getByRole('link', { name: 'Agents' }).click()
+    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor()
+    answered.resolve()
+    const tags = async () => (await call(api, 'GET', '/v1/sessions')).body.data.map((session: Json) => session.tags)
+    await waitFor(async () => JSON.stringify(await tags()) === '[[]]', 'the session to be kept')
+    await opened.close()
+  })
+
   it('are versions, tried before they are saved, compared and restored, and never overwrite others unasked', async () => {
     const api = await newOrganization()
     const script = (text: string) => `First line\n\`\`\`llmsim\n${JSON.stringify([{ text }])}\n\`\`\``

@@ -323,6 +323,28 @@ describePages('the element <agent-chat>, in a page of another origin with a stri
     expect(await listTurns(service.url, await sessionOf(page))).toHaveLength(2)
   })
 
+  it('posts a message only to the session that it was written in', async () => {
+    const agent = await createAgent([{ text: 'First.' }, { text: 'Second.' }])
+    const { page } = await openChat(agent)
+    await say(page, 'One')
+    await page.getByText('First.').waitFor()
+    const first = await sessionOf(page)
+    const { id: other } = (await call(service.url, 'POST', '/v1/sessions', { agent_id: agent })).body
+    const show = async (id: string) => {
+      await page.evaluate(`document.querySelector('agent-chat').setAttribute('session', '${id}')`)
+      await waitFor(async () => (await sessionOf(page)) === id, `${id} to be shown`)
+    }
+    await page.route('**/messages', (route) => (route.request().method() === 'POST' ? undefined : route.continue()))
+    await say(page, 'Two')
+    await page.getByText('Working…').waitFor()
+    await page.unroute('**/messages')
+    await show(other)
+    await show(first)
+    await page.getByText('Second.').waitFor()
+    expect(await listTurns(service.url, first)).toHaveLength(2)
+    expect(await listTurns(service.url, other)).toEqual([])
+  })
+
   it('goes on by itself after cuts of the network', async () => {
     const text = 'word '.repeat(60)
     const agent = await createAgent([{ text, tokens_per_second: 60 }])

@@ -68,9 +68,18 @@ export function TryIt({ agent, models, version, read }: Props): VNode {
     await api.messages.create({ session_id: current.sessionId, message: { content: [{ type: 'text', text }] } })
   }
   const keep = async () => {
-    if (tried === undefined) return
-    await api.sessions.update({ session_id: tried.sessionId, tags: [] })
-    use({ ...tried, isKept: true })
+    const { current } = latest
+    if (current === undefined) return
+    // Before the answer, because leaving deletes what is not kept.
+    const kept = { ...current, isKept: true }
+    latest.current = kept
+    try {
+      await api.sessions.update({ session_id: current.sessionId, tags: [] })
+      if (latest.current === kept) setTried(kept)
+    } catch (error) {
+      if (latest.current === kept) latest.current = current
+      throw error
+    }
   }
   const startOver = async () => {
     drop(latest.current)

@@ -2,6 +2,7 @@ import { IconCopy } from '../../parts/copy.ts'
 import { Icon } from '../../parts/icon.ts'
 import { Menu, type MenuItem } from '../../parts/menu.ts'
 import { notifyProblem } from '../../parts/notice.ts'
+import { useOneAtATime } from '../../parts/one-at-a-time.ts'
 import { ActionButton } from '../../parts/page.ts'
 import { link } from '../../router.ts'
 import { html, type VNode } from '../../ui.ts'
@@ -43,13 +44,8 @@ export function TurnActions(props: Props): VNode {
 
 /** Icon for the pointer. The menu has the same for keys and fingers. */
 function Quick({ icon, label, run }: { icon: string; label: string; run(): unknown }): VNode {
-  const click = async () => {
-    try {
-      await run()
-    } catch (error) {
-      notifyProblem(error)
-    }
-  }
+  const once = useOneAtATime()
+  const click = () => once(label, run).catch(notifyProblem)
   return html`<button type="button" class="ghost" tabindex="-1" aria-label=${label} title=${label} onClick=${click}><${Icon} name=${icon} /></button>`
 }
 

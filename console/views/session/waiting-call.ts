@@ -1,6 +1,7 @@
 import { ApiError } from 'agent-session-client'
 import { isNotFound } from '../../load.ts'
 import { useFocusFallback } from '../../parts/focus.ts'
+import { useOneAtATime } from '../../parts/one-at-a-time.ts'
 import { api } from '../../service.ts'
 import { html, type RefObject, useEffect, useId, useMemo, useRef, useState, type VNode } from '../../ui.ts'
 import { lookAgain } from '../../waiting.ts'
@@ -77,16 +78,19 @@ function Asking({ sessionId, call, onOver }: Props & { onOver(outcome: string): 
   const box = useFocusFallback(fallbackOf)
   const ways = useRef<HTMLDivElement>(null)
   const isStill = useStill(ways)
-  const submit: Submit = async (result) => {
-    let outcome = 'Answered.'
-    try {
-      await api.turns.submitToolResults({ session_id: sessionId, tool_results: [{ tool_call_id: call.id, ...result }] })
-    } catch (error) {
-      outcome = overBy(error)
-    }
-    lookAgain()
-    onOver(outcome)
-  }
+  const once = useOneAtATime()
+  const submit: Submit = (result) =>
+    once('answer', async () => {
+      let outcome = 'Answered.'
+      try {
+        const tool_results = [{ tool_call_id: call.id, ...result }]
+        await api.turns.submitToolResults({ session_id: sessionId, tool_results })
+      } catch (error) {
+        outcome = overBy(error)
+      }
+      lookAgain()
+      onOver(outcome)
+    })
   const id = useId()
   const name =
     call.kind === 'approval'
