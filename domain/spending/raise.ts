@@ -46,7 +46,7 @@ export async function budgetQuestion(
 
 /**
  * Raises the budget of an approved call by its step, in the approval's transaction, unless it was raised or changed since
- * the turn asked. Throws `forbidden` for a member who may not change the budget: others' turns count towards it, too.
+ * the turn asked, or has a new period. Throws `forbidden` for a member who may not change the budget: others' turns count towards it, too.
  */
 export async function raiseBudget(
   db: Prisma.TransactionClient,
@@ -63,7 +63,7 @@ export async function raiseBudget(
   const raised = await db.$executeRaw`
     UPDATE budgets SET raised = raised + step, told = 0, updated_at = now()
     WHERE id = ${id}::uuid AND organization_id = ${actor.organizationId}::uuid
-      AND trim_scale("limit" + raised)::text = split_part(${String(limit)}, ' ', 1)`
+      AND told = 100 AND trim_scale("limit" + raised)::text = split_part(${String(limit)}, ' ', 1)`
   if (raised > 0)
     await audit(db, actor, { action: 'budget.raise', target: id, details: { turn_id: toId('turn', turnId) } })
 }

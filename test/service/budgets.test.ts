@@ -9,7 +9,7 @@ import {
   waitUntilIdle,
 } from '../support/http.ts'
 import { newOrganization, type Organization } from '../support/shared/service.ts'
-import { cancel, post, postAndAsk, submit, turnIdOf, waitForEvent } from '../support/turns.ts'
+import { cancel, listTurns, post, postAndAsk, submit, turnIdOf, waitForEvent } from '../support/turns.ts'
 
 let api: Organization
 beforeEach(async () => {
@@ -132,10 +132,10 @@ describe('a budget that stops turns', () => {
 })
 
 describe('a budget that asks', () => {
-  const createAsking = async (): Promise<{ session: string; budget: Json }> => {
+  const createAsking = async (period = 'total'): Promise<{ session: string; budget: Json }> => {
     const session = await createScriptedSession(api, [LONG, { text: 'Still here.' }])
     const budget = await addBudget({
-      ...{ scope: 'session', session_id: session, limit_tokens: 100, step_tokens: 5000, on_reached: 'ask' },
+      ...{ scope: 'session', session_id: session, limit_tokens: 100, step_tokens: 5000, on_reached: 'ask', period },
     })
     return { session, budget }
   }
@@ -162,6 +162,19 @@ describe('a budget that asks', () => {
     // The conversation does not have the question.
     const generation = events.find(({ type }) => type === 'llm.generation')
     expect(JSON.stringify(generation?.data.messages)).not.toContain('raise_budget')
+  })
+
+  it('is not raised by an approval that comes in its next period', async () => {
+    const { session, budget } = await createAsking('day')
+    const [first] = (await postAndAsk(api, session)).pending_tool_calls
+    await api.query("UPDATE budgets SET period_start = period_start - interval '1 day' WHERE organization_id = $1", [
+      api.uuid,
+    ])
+    await submit(api, session, [{ tool_call_id: first.id, result: { approved: true } }])
+    const question = async (): Promise<Json | undefined> =>
+      (await listTurns(api, session))[0]?.pending_tool_calls.find(({ id }: Json) => id !== first.id)
+    expect((await waitFor(question, 'another question')).arguments.limit).toBe('100 tokens')
+    expect(await budgetOf(budget)).toMatchObject({ limit_tokens: 100 })
   })
 
   it('fails the turn when the call is denied', async () => {

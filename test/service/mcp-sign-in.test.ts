@@ -1,3 +1,4 @@
+import { readToken, replaceToken } from '../../domain/tools/mcp-servers/grants/token.ts'
 import { addOwnOrganization, bearer, FULL_MODE, logInUser, registerUser, type TestUser } from '../support/auth.ts'
 import { BASE_URL, type Browser, createBrowser, type Page } from '../support/browser.ts'
 import {
@@ -139,6 +140,36 @@ describe('signing in at an MCP server as the organization', () => {
     await db.mcpGrant.updateMany({ where: { serverId: toUuid(added.id) }, data: { expiresAt: new Date() } })
     expect(await runTurn(ben, await sessionOf(ben, added))).toMatchObject(SUM)
     expect(server.grants.slice(before)).toEqual(['refresh_token', 'refresh_token'])
+  })
+
+  it('stays when new tokens take long, or come by another sign-in meanwhile', async () => {
+    const added = await addServer({ as: 'organization' })
+    await connect(ada, added.id, 'robot')
+    await untilRead(added.id)
+    const { deps } = service.platform
+    const row = await deps.db.mcpServer.findFirstOrThrow({ where: { id: toUuid(added.id) } })
+    const where = { serverId: row.id }
+    const { holderId } = await deps.db.mcpGrant.findFirstOrThrow({ where })
+    const { signal } = new AbortController()
+    const first = await readToken(deps, row, holderId, signal)
+    if (first === undefined) throw new Error('no token')
+    const change = (data: object) => deps.db.mcpGrant.updateMany({ where, data })
+    // Another process is at it.
+    await change({ refreshingUntil: new Date(Date.now() + 60_000) })
+    await expect(replaceToken(deps, row, holderId, first, signal, 300)).rejects.toThrow('did not answer in time')
+    await change({ refreshingUntil: null })
+    const db = deps.db.$extends({
+      query: {
+        mcpGrant: {
+          updateMany: async ({ args, query }) => {
+            await change({ revision: { increment: 1 } })
+            return query(args)
+          },
+        },
+      },
+    })
+    const elsewhere = await replaceToken({ ...deps, db: db as unknown as typeof deps.db }, row, holderId, first, signal)
+    expect(elsewhere).toEqual({ ...first, revision: first.revision + 1 })
   })
 
   it('ends when the address or the client changes', async () => {

@@ -1,7 +1,7 @@
 import { sleep } from '../../../../lib/sleep.ts'
 import type { McpGrant, McpServer as ServerRow } from '../../../../prisma/generated/client.ts'
 import type { Deps } from '../../deps.ts'
-import { type Granted, refreshTokens } from '../../mcp/sign-in/flow.ts'
+import { type Granted, refreshTokens, SignInFailure } from '../../mcp/sign-in/flow.ts'
 import { ENDED, type GrantKey, keyOf, MCP_TOKENS, tokenColumns, unseal, withFetch } from './grant.ts'
 
 /** Time before its end at which a token is refreshed. */
@@ -27,16 +27,20 @@ export async function readToken(
   return held(deps, row, grant)
 }
 
-/** Returns a token to use instead of a refused one. Undefined if there is none. Throws `SignInFailure`. */
+/**
+ * Returns a token to use instead of a refused one. Undefined if there is none. Throws `SignInFailure`, also when another
+ * process refreshes it for longer than `waitMs`.
+ */
 export async function replaceToken(
   deps: Deps,
   row: ServerRow,
   holderId: string,
   refused: HeldToken,
   signal: AbortSignal,
+  waitMs = LEASE_MS,
 ): Promise<HeldToken | undefined> {
   const grant = await find(deps, keyOf(row, holderId))
-  return grant?.revision === refused.revision ? refresh(deps, row, grant, signal) : held(deps, row, grant)
+  return grant?.revision === refused.revision ? refresh(deps, row, grant, signal, waitMs) : held(deps, row, grant)
 }
 
 /** Deletes tokens that a server refuses, unless they have been replaced. */
@@ -85,16 +89,18 @@ async function refresh(
   row: ServerRow,
   before: McpGrant,
   signal: AbortSignal,
+  waitMs = LEASE_MS,
 ): Promise<HeldToken | undefined> {
   const key = keyOf(row, before.holderId)
-  for (const until = performance.now() + LEASE_MS; performance.now() < until; ) {
+  for (const until = performance.now() + waitMs; performance.now() < until; ) {
     signal.throwIfAborted()
     if (await take(deps, key, before.revision)) return spend(deps, row, before)
     const now = await find(deps, key)
     if (now === null || now.revision !== before.revision || now.tokens === null) return held(deps, row, now)
     await sleep(PAUSE_MS, signal)
   }
-  return held(deps, row, before)
+  // Not the former token: a server that refuses it again would end the grant.
+  throw new SignInFailure('The authorization server did not answer in time.')
 }
 
 /** Takes the right to spend a refresh token, by the database's clock: processes disagree about the time. */
@@ -109,7 +115,8 @@ async function take({ db }: Deps, { organizationId, serverId, holderId }: GrantK
 /** Not ended by a signal: the answer of the server must not be lost. */
 async function spend(deps: Deps, row: ServerRow, grant: McpGrant): Promise<HeldToken | undefined> {
   const { revision, tokens } = grant
-  const where = { ...keyOf(row, grant.holderId), revision }
+  const key = keyOf(row, grant.holderId)
+  const where = { ...key, revision }
   if (tokens === null) return undefined
   try {
     const granted = unseal<Granted>(deps, MCP_TOKENS, grant, tokens)
@@ -117,7 +124,9 @@ async function spend(deps: Deps, row: ServerRow, grant: McpGrant): Promise<HeldT
       granted.url === row.url ? await withFetch(deps, (fetchFn) => refreshTokens(fetchFn, granted)) : undefined
     const columns = refreshed === undefined ? ENDED : tokenColumns(deps, grant, refreshed)
     const { count } = await deps.db.mcpGrant.updateMany({ where, data: { ...columns, revision: { increment: 1 } } })
-    if (count === 0 || refreshed === undefined) return undefined
+    // Somebody has signed in meanwhile, or ended the grant.
+    if (count === 0) return held(deps, row, await find(deps, key))
+    if (refreshed === undefined) return undefined
     return { accessToken: refreshed.tokens.access_token, revision: revision + 1 }
   } catch (error) {
     await deps.db.mcpGrant.updateMany({ where, data: { refreshingUntil: null } })
