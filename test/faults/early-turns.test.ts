@@ -134,7 +134,8 @@ describe('a provider that answers', () => {
     const events = await waitUntilIdle(service.url, id)
     expectSoundRecord(events)
     expect(askedFor(text)).toBe(1)
-    expect(await workflowEnd(service, turnsOf(events)[0] ?? '')).toBe('CANCELLED')
+    const turnId = turnsOf(events)[0] ?? ''
+    expect(await withWorkflow(service, turnId, () => workflowEnd(service, turnId))).toBe('CANCELLED')
   })
 
   it.concurrent('is asked once for each message of a queue', async () => {

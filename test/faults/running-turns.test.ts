@@ -96,7 +96,10 @@ it('shows in Temporal that a turn waits for a place, ends its workflow with it, 
   const create = () => createScriptedSession(service.url, [MUTE])
   const sessions = await Promise.all(Array.from({ length: CAP + 2 }, create))
   const send = async (id: string) => turnIdOf(await post(service.url, id))
-  for (const id of sessions.slice(0, CAP)) await send(id)
+  for (const id of sessions.slice(0, CAP)) {
+    await send(id)
+    await waitFor(async () => (await listTurns(service.url, id))[0].status === 'active', 'a turn to have its place')
+  }
   const [first = '', , , waiting = '', last = ''] = sessions
   const waitingTurn = await whileNoneIsAdmitted(async () => {
     const turnId = await send(waiting)

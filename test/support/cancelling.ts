@@ -1,7 +1,7 @@
 import { type Json, listEvents, type Target, waitFor } from './http.ts'
 import { eventsOfTurn, expectSoundRecord, typesOf } from './record.ts'
 import { openStream } from './stream.ts'
-import { type TemporalPlace, withWorkflow } from './temporal.ts'
+import { type TemporalPlace, withClient } from './temporal.ts'
 import { cancel } from './turns.ts'
 
 /**
@@ -35,9 +35,9 @@ export function typesAtEnd(events: Json[], turnId: string, count: number): strin
 
 /** Waits until a turn's workflow has ended. Returns its status name. */
 export const workflowEnd = (service: TemporalPlace, turnId: string): Promise<string> =>
-  withWorkflow(service, turnId, (workflow) =>
+  withClient(service, (client) =>
     waitFor(async () => {
-      const { status } = await workflow.describe()
+      const { status } = await client.workflow.getHandle(turnId).describe()
       return status.name !== 'RUNNING' && status.name
     }, `the workflow of ${turnId} to end`),
   )
