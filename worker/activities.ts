@@ -46,7 +46,6 @@ import type {
   TurnErrorCode,
   TurnInput,
   UnfinishedStep,
-  WaitingStep,
 } from '../workflows/messages.ts'
 import { createAllCalls, waitsForPlace } from './calls.ts'
 import type { Heartbeats } from './heartbeats.ts'
@@ -60,7 +59,7 @@ export type TurnActivities = {
     iteration: number,
     retries?: RetryPlace,
     mayHandOver?: boolean,
-  ): Promise<ReasonOutcome | UnfinishedStep | WaitingStep>
+  ): Promise<ReasonOutcome | UnfinishedStep>
   runTool(turn: TurnInput, iteration: number, position: number, ability?: CallAbility): Promise<ToolOutcome>
   failTool(turn: TurnInput, iteration: number, position: number): Promise<void>
   /** Resolves with the encrypted arguments of a call that a worker of the organization is to run. */
@@ -140,10 +139,7 @@ export const createActivities = (
       }
       const reasoned = await heartbeats.during(take)
       if (reasoned.outcome === 'ended') await cancelWorkflow(deps, turn)
-      if (reasoned.outcome === 'waits') {
-        if (retries !== 'all_in_workflow') throw waitsForPlace(placeRetryMs())
-        return reasoned
-      }
+      if (reasoned.outcome === 'waits') throw waitsForPlace(placeRetryMs())
       return reasoned.outcome === 'claimed_elsewhere' ? unfinished(queueOf, reasoned) : toOutcome(reasoned, retries)
     }),
   runTool: (turn, iteration, position, ability) =>
@@ -243,7 +239,7 @@ function toOutcome(
   if (reasoned.outcome === 'failed') {
     throw ApplicationFailure.nonRetryable('the turn cannot have its answer', reasoned.code)
   }
-  if (reasoned.outcome === 'retry' && retries === undefined) {
+  if (reasoned.outcome === 'retry' && retries !== 'in_workflow') {
     const message = 'the model failed; it is asked again'
     throw ApplicationFailure.create({ message, type: 'model_failed', nextRetryDelay: reasoned.afterMs })
   }

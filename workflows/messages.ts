@@ -79,16 +79,13 @@ export type ReasonOutcome =
 export type UnfinishedStep = { outcome: 'unfinished'; taskQueue?: string }
 
 /**
- * A reason step that waits for a place, whose news comes as a signal. The place is in a process, or, with `isCapped`, among
- * the turns that run at once.
+ * What has come of beginning a reason step. `waits`: for a place, whose news comes as a signal. The place is in a process,
+ * or, with `isCapped`, among the turns that run at once.
  */
-export type WaitingStep = { outcome: 'waits'; isCapped?: true }
-
-/** What has come of beginning a reason step. */
 export type BeginOutcome =
   | Extract<ReasonOutcome, { outcome: 'answered' | 'ended' | 'act' }>
   | UnfinishedStep
-  | WaitingStep
+  | { outcome: 'waits'; isCapped?: true }
 
 /**
  * Beginning of the build ids of workers whose workflows begin reason steps as local activities. Histories of others
@@ -97,10 +94,10 @@ export type BeginOutcome =
 export const BEGINS_STEPS = 'begins-steps/'
 
 /**
- * Where the time until the model is asked again passes, and with `all_in_workflow` the time until the turn has a place, too.
- * In the workflow it shows in Temporal; the workflows of earlier releases leave it to the activity's retries.
+ * Where the time until the model is asked again passes. In the workflow it shows in Temporal; the workflows of an earlier
+ * release leave it to the activity's retries.
  */
-export type RetryPlace = 'all_in_workflow' | 'in_workflow' | undefined
+export type RetryPlace = 'in_workflow' | undefined
 
 /** State of a turn that waits for its client. `runs` are the calls to run because the user approved them. */
 export type SettleOutcome =

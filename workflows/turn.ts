@@ -23,7 +23,6 @@ import {
   type TurnOutcome,
   type TurnReport,
   type UnfinishedStep,
-  type WaitingStep,
 } from './messages.ts'
 import { createResumeSignal, type ResumeSignal } from './resume-signal.ts'
 
@@ -140,17 +139,12 @@ async function takeStep(
   summary: string,
   resumeSignal: ResumeSignal,
 ): Promise<ReasonOutcome> {
-  const step = [input, iteration, 'all_in_workflow'] as const
-  const start = () => beginStep(input, iteration, summary, resumeSignal)
-  let taken: ReasonOutcome | UnfinishedStep | WaitingStep
-  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS)) taken = await start()
+  const step = [input, iteration, 'in_workflow'] as const
+  let taken: ReasonOutcome | UnfinishedStep
+  if (workflowInfo().currentBuildId?.startsWith(BEGINS_STEPS))
+    taken = await beginStep(input, iteration, summary, resumeSignal)
   else taken = await reason.executeWithOptions({ summary }, [...step])
-  for (let resumes = 1; taken.outcome === 'unfinished' || taken.outcome === 'waits'; resumes++) {
-    if (taken.outcome === 'waits') {
-      // It took too long to find that out for a workflow task.
-      taken = await start()
-      continue
-    }
+  for (let resumes = 1; taken.outcome === 'unfinished'; resumes++) {
     const resumed = await resumeInProcess(taken, [...step], summary)
     taken = resumed ?? (await reason.executeWithOptions({ summary }, [...step, resumes < MAX_RESUMES]))
   }
@@ -162,7 +156,7 @@ async function resumeInProcess(
   { taskQueue }: UnfinishedStep,
   step: Parameters<typeof reason>,
   summary: string,
-): Promise<ReasonOutcome | WaitingStep | undefined> {
+): Promise<ReasonOutcome | undefined> {
   if (taskQueue === undefined) return undefined
   try {
     const reasoned = await reason.executeWithOptions({ summary, taskQueue, ...RESUME_IN_PROCESS }, step)
@@ -177,7 +171,7 @@ async function resumeInProcess(
 const CROWDED = 'many turns of the same owner run'
 const CAPPED = 'as many turns of the agent or the organization run as may'
 
-type BegunStep = Exclude<BeginOutcome, WaitingStep>
+type BegunStep = Exclude<BeginOutcome, { outcome: 'waits' }>
 
 /** Begins a step, when there is a place for it. */
 async function beginStep(
